@@ -274,7 +274,7 @@ func (c *controller) fault(t *tracee.Thread, s *tracee.SignalStop) error {
 	}
 	if next == nil && (c.endsWith(t, s.Signal) || c.endsShort()) {
 		f := &tracee.Final{Regs: s.Regs}
-		if c.endsWith(t, s.Signal) || record.Fatal(t.TID, s.Signal) {
+		if c.endsWith(t, s.Signal) || ptrace.Fatal(t.TID, s.Signal) {
 			f.Signal, f.Info = int(s.Signal), &s.Info
 		} // else its handler runs, of which the log has no events
 		return c.parkFor(t, f, agent.ParkedEnd)

@@ -20,3 +20,6 @@ func (s *addressSet) has(at uint64) bool {
 	i := at - s.base
 	return i < s.size && s.bits[i/64]&(1<<(i%64)) != 0
 }
+
+// addresses is the range [start, end).
+type addresses struct{ start, end uint64 }

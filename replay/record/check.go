@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -44,14 +45,6 @@ type Risk struct {
 }
 
 const mostProblems = 1000
-
-// Damaged reports whether a failed read of a file means that the file is damaged: a *CutError
-// or a *CorruptError.
-func Damaged(err error) bool {
-	var cut *CutError
-	var corrupt *CorruptError
-	return errors.As(err, &cut) || errors.As(err, &corrupt)
-}
 
 // Check reads a recording and its children completely. It fails if the context ends or a
 // directory cannot be read, and with a *VersionError if a newer version made the recording.
@@ -235,7 +228,7 @@ func (k *recordingCheck) outcome() {
 	if o.Kind == OutcomeCut {
 		k.problem(LogName, &CutError{LogName, k.size(LogName), o.Text})
 	}
-	if o.Thread != 0 && k.r.Log.threads[o.Thread] == nil && k.r.Log.Cut() == nil {
+	if o.Thread != 0 && !slices.Contains(k.r.Log.Threads(), o.Thread) && k.r.Log.Cut() == nil {
 		k.problem(ManifestName, fmt.Errorf("record: thread %d, which ended the process, has no events", o.Thread))
 	}
 }
@@ -288,8 +281,8 @@ func (k *recordingCheck) sites() {
 }
 
 func badSite(b []byte) string {
-	start, resume := le.Uint64(b), le.Uint64(b[8:])
-	kind, length, before, after := le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:]), le.Uint32(b[28:])
+	start, resume := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	kind, length, before, after := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:]), binary.LittleEndian.Uint32(b[28:])
 	const instruction = 2 // syscall's length, and at least that of others
 	switch {
 	case kind < agent.PatchJump || kind > agent.PatchTSCTrap:

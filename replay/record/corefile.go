@@ -2,6 +2,7 @@ package record
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -262,24 +263,24 @@ func coreHeaders(segments []coreSegment, notesAt, notesSize int64) []byte {
 	count := len(segments) + 1
 	b := append([]byte(elf.ELFMAG), byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT))
 	b = append(b, make([]byte, 16-len(b))...)
-	b = le.AppendUint16(b, uint16(elf.ET_CORE))
-	b = le.AppendUint16(b, uint16(elf.EM_X86_64))
-	b = le.AppendUint32(b, uint32(elf.EV_CURRENT))
+	b = binary.LittleEndian.AppendUint16(b, uint16(elf.ET_CORE))
+	b = binary.LittleEndian.AppendUint16(b, uint16(elf.EM_X86_64))
+	b = binary.LittleEndian.AppendUint32(b, uint32(elf.EV_CURRENT))
 	sections, sectionsAt := uint16(0), uint64(0)
 	if count >= elfManyProgs {
 		sections, sectionsAt = 1, elfHeader
 	}
 	for _, v := range []uint64{0, elfHeader + elfSection, sectionsAt} {
-		b = le.AppendUint64(b, v)
+		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	b = le.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, 0)
 	for _, v := range []uint16{elfHeader, elfProgram, uint16(min(count, elfManyProgs)), elfSection, sections, 0} {
-		b = le.AppendUint16(b, v)
+		b = binary.LittleEndian.AppendUint16(b, v)
 	}
 	section := make([]byte, elfSection)
 	if sections > 0 {
-		le.PutUint32(section[32:], 1) // sh_size: one section header
-		le.PutUint32(section[44:], uint32(count))
+		binary.LittleEndian.PutUint32(section[32:], 1) // sh_size: one section header
+		binary.LittleEndian.PutUint32(section[44:], uint32(count))
 	}
 	b = append(b, section...)
 	b = programHeader(b, elf.PT_NOTE, 0, notesAt, 0, uint64(notesSize), 0, 4)
@@ -290,10 +291,10 @@ func coreHeaders(segments []coreSegment, notesAt, notesSize int64) []byte {
 }
 
 func programHeader(b []byte, kind elf.ProgType, flags uint32, offset int64, addr, filesz, memsz, align uint64) []byte {
-	b = le.AppendUint32(b, uint32(kind))
-	b = le.AppendUint32(b, flags)
+	b = binary.LittleEndian.AppendUint32(b, uint32(kind))
+	b = binary.LittleEndian.AppendUint32(b, flags)
 	for _, v := range []uint64{uint64(offset), addr, 0, filesz, memsz, align} {
-		b = le.AppendUint64(b, v)
+		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return b
 }

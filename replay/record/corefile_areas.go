@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -258,7 +259,7 @@ func readPagemap(f io.ReaderAt, r Range) ([]Range, error) {
 			return nil, fmt.Errorf("pagemap at %v: %w", at, err)
 		}
 		for entry := range slices.Chunk(b[:n], 8) {
-			if le.Uint64(entry)&(present|swapped) != 0 {
+			if binary.LittleEndian.Uint64(entry)&(present|swapped) != 0 {
 				list = join(list, Range{at, at + corePage})
 			}
 			at += corePage

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
@@ -91,9 +92,9 @@ func (w *coreWriter) processNotes(b []byte, areas []area) ([]byte, error) {
 }
 
 func addNote(b []byte, owner string, kind uint32, desc []byte) []byte {
-	b = le.AppendUint32(b, uint32(len(owner)+1))
-	b = le.AppendUint32(b, uint32(len(desc)))
-	b = le.AppendUint32(b, kind)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(owner)+1))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(desc)))
+	b = binary.LittleEndian.AppendUint32(b, kind)
 	b = append(b, owner...)
 	b = append(b, 0)
 	b = append(b, make([]byte, -len(b)&3)...)
@@ -166,12 +167,12 @@ func fileNote(areas []area) []byte {
 		}
 		count++
 		for _, v := range []uint64{uint64(a.Start), uint64(a.End), a.Offset / corePage} {
-			entries = le.AppendUint64(entries, v)
+			entries = binary.LittleEndian.AppendUint64(entries, v)
 		}
 		names = append(append(names, a.Path...), 0)
 	}
-	b := le.AppendUint64(nil, count)
-	b = le.AppendUint64(b, corePage)
+	b := binary.LittleEndian.AppendUint64(nil, count)
+	b = binary.LittleEndian.AppendUint64(b, corePage)
 	return append(append(b, entries...), names...)
 }
 

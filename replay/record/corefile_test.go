@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -326,7 +327,7 @@ func notesOf(t *testing.T, f *elf.File) []coreNote {
 			t.Fatal(err)
 		}
 		for len(b) >= 12 {
-			name, desc, kind := int(le.Uint32(b)), int(le.Uint32(b[4:])), le.Uint32(b[8:])
+			name, desc, kind := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint32(b[8:])
 			at := 12 + (name+3)&^3
 			list = append(list, coreNote{string(b[12 : 12+name-1]), kind, b[at : at+desc]})
 			b = b[at+(desc+3)&^3:]
@@ -343,7 +344,7 @@ func compareNotes(t *testing.T, ours, kernel *elf.File) {
 		m, tid := map[string][]byte{}, uint32(0)
 		for _, n := range list {
 			if n.owner == "CORE" && n.kind == notePrstatus {
-				tid = le.Uint32(n.desc[32:])
+				tid = binary.LittleEndian.Uint32(n.desc[32:])
 				clear(n.desc[36:40]) // the kernel has the parent's thread
 				clear(n.desc[48:112])
 			}
@@ -518,10 +519,10 @@ func TestCoreManySegments(t *testing.T) {
 		segments[i] = coreSegment{Range: Range{at, at + corePage}, flags: uint32(elf.PF_R)}
 	}
 	headers := coreHeaders(segments, 0, 0)
-	if got := le.Uint16(headers[56:]); got != elfManyProgs {
+	if got := binary.LittleEndian.Uint16(headers[56:]); got != elfManyProgs {
 		t.Errorf("the header counts %d", got)
 	}
-	if got := le.Uint32(headers[le.Uint64(headers[40:])+44:]); got != n+1 {
+	if got := binary.LittleEndian.Uint32(headers[binary.LittleEndian.Uint64(headers[40:])+44:]); got != n+1 {
 		t.Errorf("the section header counts %d, want %d", got, n+1)
 	}
 	if got, want := len(headers), elfHeader+elfSection+(n+1)*elfProgram; got != want {

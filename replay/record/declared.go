@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -154,21 +153,6 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 	return nil, nil
 }
 
-// Written returns the data that the event of a write to standard output or standard error
-// wrote, and its address. ok is false for other events, and if the recording does not keep the
-// data.
-func (e *Event) Written() (text []byte, at evidence.Addr, ok bool) {
-	if e.Kind != KindSyscall || len(e.Args) < 3 {
-		return nil, 0, false
-	}
-	for _, p := range e.Payloads {
-		if p.Kind == PayloadWritten {
-			return p.Data, p.Addr, true
-		}
-	}
-	return nil, 0, false
-}
-
 // MatchFile compares a file that a run left with the expected one; nil if they are equal. If
 // expected is empty, the file should not exist, unless it existed before and the run did not
 // change it. At most 1 GiB is compared.
@@ -240,34 +224,4 @@ func firstDifference(a, b *os.File) (offset int64, differ bool, err error) {
 		offset += int64(n)
 	}
 	return 0, false, fmt.Errorf("%s is larger than %d bytes", a.Name(), int64(most))
-}
-
-// Declare writes to the recording of a run that ended normally why it failed, and renames the
-// run's directory as for a failed run. culprit is the recording's directory in result.Dir,
-// empty for that of the program as it was started.
-func Declare(result *Result, culprit string, d *Declared) error {
-	dir := filepath.Join(result.Dir, filepath.FromSlash(culprit))
-	r, err := Open(dir)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	m := *r.Manifest
-	m.Outcome.Declared = d
-	if err := m.Write(dir); err != nil {
-		return err
-	}
-	result.Failed, result.Culprit, result.Outcome = true, culprit, m.Outcome
-	result.Why = "the program " + d.Words()
-	if culprit != "" {
-		result.Why = fmt.Sprintf("its child process %d %s", m.PID, d.Words())
-	}
-	if base, passed := strings.CutSuffix(result.Dir, "-passed"); passed && result.Running == 0 {
-		named := base + "-failed-" + string(d.Rule)
-		if err := os.Rename(result.Dir, named); err != nil {
-			return fmt.Errorf("record: %w", err)
-		}
-		result.Dir = named
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -28,12 +29,12 @@ func readEnviron(pid int) ([]Text, error) {
 	if _, err := memory.ReadAt(whole, int64(stack)); err != nil {
 		return nil, fmt.Errorf("record: the environment of process %d: %w", pid, err)
 	}
-	if len(whole) < 8 || le.Uint64(whole) > maxVector {
+	if len(whole) < 8 || binary.LittleEndian.Uint64(whole) > maxVector {
 		return nil, fmt.Errorf("record: process %d has no arguments on its stack", pid)
 	}
 	var list []Text
-	for at := 8 * (le.Uint64(whole) + 2); at+8 <= uint64(len(whole)); at += 8 {
-		p := le.Uint64(whole[at:])
+	for at := 8 * (binary.LittleEndian.Uint64(whole) + 2); at+8 <= uint64(len(whole)); at += 8 {
+		p := binary.LittleEndian.Uint64(whole[at:])
 		if p == 0 {
 			return list, nil
 		}

@@ -195,13 +195,11 @@ func nameOf[K ~uint8 | ~uint32 | ~uint64](names map[K]string, k K, prefix string
 	return fmt.Sprintf("%s%d", prefix, uint64(k))
 }
 
-// CorruptError says that a file of a recording has contents that no recorder writes.
-type CorruptError struct {
-	File   string // name in the recording
-	Offset int64
-	What   string
-}
-
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("record: %s at %#x: %s", e.File, e.Offset, e.What)
+// Limit is something that the recording cannot reproduce.
+type Limit struct {
+	Kind string `json:"kind"` // a LimitKind's name, or a kind of the tracer
+	Text string `json:"text"` // in words
+	// Thread and Ordinal identify the event; 0: the tracer noted it.
+	Thread  uint32 `json:"thread,omitempty"`
+	Ordinal uint64 `json:"ordinal,omitempty"`
 }

@@ -7,11 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
-
-	"diagnose/internal/wording"
 )
 
 // Process is one process of a recorded run, from its start or fork to its end,
@@ -240,54 +236,17 @@ func (f *Family) Failed() []int {
 	return list
 }
 
-// Crashed reports whether the process died of a signal that leaves a core, had no thread that
-// could continue, or has evidence of damage to its heap.
-func (o *Outcome) Crashed() bool {
-	return o.Evidence != "" || o.Stuck != "" || o.Kind == OutcomeSignal && dumps(syscall.Signal(o.Signal))
-}
-
-func (o *Outcome) failed() bool {
-	return o.Crashed() || o.Kind == OutcomeSignal || o.Kind == OutcomeExit
-}
-
-// final is how the process ended, even if its recording ended earlier.
-func (o *Outcome) final() *Outcome {
-	if o.Kind == OutcomeCut && o.Cut != nil {
-		return o.Cut
+func (p *Process) culprit() string {
+	if p.Dir == "." {
+		return ""
 	}
-	return o
+	return p.Dir
 }
 
-// word is the name of a run in which a process ended this way; empty if it passed.
-func (o *Outcome) word() string {
-	switch {
-	case o.Kind == OutcomeSignal && o.Stuck != "":
-		return o.Stuck.name()
-	case o.Kind == OutcomeSignal:
-		return strings.ReplaceAll(wording.Signal(o.Signal), " ", "-") // part of a directory's name
-	case o.Kind == OutcomeExit:
-		return fmt.Sprintf("exit-%d", o.Status)
-	case o.Evidence != "":
-		return "heap"
-	case o.Declared != nil:
-		return "failed-" + string(o.Declared.Rule)
+// child names a child process: "child process 4711 (sort)".
+func (p *Process) child() string {
+	if p.Program == "" {
+		return fmt.Sprintf("child process %d", p.PID)
 	}
-	return ""
-}
-
-// Deed describes how the process ended: "died of SIGSEGV".
-func (o *Outcome) Deed() string {
-	switch {
-	case o.Kind == OutcomeSignal && o.Stuck != "":
-		return o.Stuck.words()
-	case o.Kind == OutcomeSignal:
-		return "died of " + wording.Signal(o.Signal)
-	case o.Declared != nil:
-		return o.Declared.Words()
-	case o.Kind == OutcomeExit, o.Kind == OutcomePassed && o.Evidence == "":
-		return fmt.Sprintf("exited with status %d", o.Status)
-	case o.Kind == OutcomePassed:
-		return "passed, but " + o.Evidence
-	}
-	return "ended in a way that is not known"
+	return fmt.Sprintf("child process %d (%s)", p.PID, path.Base(string(p.Program)))
 }

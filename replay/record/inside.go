@@ -7,13 +7,6 @@ import (
 	"syscall"
 )
 
-// InputError says that a file or directory of a recording cannot be opened or read. It
-// wraps the system's error, such as os.ErrNotExist.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return "record: " + e.Err.Error() }
-func (e *InputError) Unwrap() error { return e.Err }
-
 // openInside opens a regular file of a recording for reading. A name never leads out of the
 // directory, whatever symbolic links it contains. A pipe in place of a file is refused, since
 // opening it would wait for a writer.

@@ -2,11 +2,8 @@ package record
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/image/object"
 	"diagnose/replay/ptrace"
 )
 
@@ -163,20 +159,6 @@ func nextNumber(dir, name string, last int) (int, error) {
 	return last + 1, nil
 }
 
-// FileSum is the SHA-256 digest of a regular file, in hexadecimal.
-func FileSum(name string) (string, error) {
-	f, _, err := object.OpenRegular(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // family is the processes of the run that have ended.
 func (r *run) family() *Family {
 	f := &Family{}
@@ -232,21 +214,6 @@ func (r *run) failure() *failure {
 		}
 	}
 	return x
-}
-
-func (p *Process) culprit() string {
-	if p.Dir == "." {
-		return ""
-	}
-	return p.Dir
-}
-
-// child names a child process: "child process 4711 (sort)".
-func (p *Process) child() string {
-	if p.Program == "" {
-		return fmt.Sprintf("child process %d", p.PID)
-	}
-	return fmt.Sprintf("child process %d (%s)", p.PID, path.Base(string(p.Program)))
 }
 
 // quiet: the run keeps and writes nothing.
@@ -423,9 +390,6 @@ func (r *recording) addUnrecorded(u Unrecorded) {
 	}
 }
 
-// mostUnrecorded is the maximum length of the list in a manifest.
-const mostUnrecorded = 1000
-
 // remove removes a recording that was not completed.
 func (r *recording) remove() {
 	if r.run.quiet() {
@@ -483,4 +447,18 @@ func (r *recording) store() {
 		r.broken = true
 		r.run.problem(err)
 	}
+}
+
+// lockDirectory marks a recording as being written. The kernel removes the mark when the
+// recorder ends, however that happens. Without locks there is no mark.
+func lockDirectory(dir string) *os.File {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil
+	}
+	return f
 }

@@ -229,3 +229,10 @@ func expect(pid int, kind ptrace.Kind, signal syscall.Signal, wait func(int) (pt
 	}
 	return nil
 }
+
+// StartError says that the program could not be run.
+type StartError struct{ Err error }
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+func (e *StartError) Unwrap() error { return e.Err }

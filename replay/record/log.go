@@ -54,16 +54,16 @@ type extent struct {
 	sequence     uint32
 }
 
-// CutError says that a log ends before the recording did: the file is shorter than it was, or
-// its recorder did not live to write its header.
-type CutError struct {
-	File   string
-	Offset int64
-	What   string
-}
+// MissingLog is a log whose file was never written: it is cut off before its first event.
+func MissingLog(name string) *Log { return &Log{name: name, cut: true} }
 
-func (e *CutError) Error() string {
-	return fmt.Sprintf("record: %s is cut off at %#x: %s", e.File, e.Offset, e.What)
+// OpenLog is ReadLog of a file, whose holes it does not read.
+func OpenLog(ctx context.Context, name string, file *os.File, wanted int64) (*Log, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return ReadLog(ctx, name, logFile{file, info.Size()}, info.Size(), wanted)
 }
 
 // ReadLog finds the extents of a log. wanted is the size of the file at the end of the
@@ -248,6 +248,13 @@ func (l *Log) order(t *logThread) {
 // Threads returns the indices of the threads that have events, in ascending
 // order.
 func (l *Log) Threads() []uint32 { return slices.Clone(l.indices) }
+
+// First is the log as if it ended after its first events, as many of all threads.
+func (l *Log) First(events uint64) *Log {
+	first := *l
+	first.most = events
+	return &first
+}
 
 // Size is the size of the file in bytes.
 func (l *Log) Size() int64 { return l.size }

@@ -230,15 +230,6 @@ type Outcome struct {
 	Declared *Declared `json:"declared,omitempty"`
 }
 
-// Limit is something that the recording cannot reproduce.
-type Limit struct {
-	Kind string `json:"kind"` // a LimitKind's name, or a kind of the tracer
-	Text string `json:"text"` // in words
-	// Thread and Ordinal identify the event; 0: the tracer noted it.
-	Thread  uint32 `json:"thread,omitempty"`
-	Ordinal uint64 `json:"ordinal,omitempty"`
-}
-
 // Times are those of the recorded run.
 type Times struct {
 	// Started and Ended are by the tracer's clock. Ended is missing if the end was not seen.

@@ -129,3 +129,9 @@ func insidePath(p string) bool {
 	return p != "" && p == path.Clean(p) && p[0] != '/' && p != "." && p != ".." && !strings.HasPrefix(p, "../") &&
 		strings.IndexByte(p, 0) < 0
 }
+
+// mostUnrecorded is the maximum length of the list in a manifest.
+const mostUnrecorded = 1000
+
+// mostRefused is the maximum length of a manifest's list. Each call is in it once.
+const mostRefused = 64

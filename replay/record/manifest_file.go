@@ -8,16 +8,6 @@ import (
 	"io"
 )
 
-// VersionError says that a recording is of a newer version than this tool.
-type VersionError struct {
-	File      string
-	Got, Want int
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("record: %s has version %d, this tool reads up to %d: use a newer diagnose", e.File, e.Got, e.Want)
-}
-
 // ManifestError describes an error in a manifest.
 type ManifestError struct {
 	Field string

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -46,16 +45,4 @@ func (r *run) killedMeanwhile(o *Outcome) uint64 {
 		return 0
 	}
 	return memoryKills() - r.memoryKills
-}
-
-// MemoryWords says that the kernel may have killed the process for lack of memory; empty if
-// nothing indicates that.
-func (o *Outcome) MemoryWords() string {
-	switch o.MemoryKills {
-	case 0:
-		return ""
-	case 1:
-		return "the kernel killed a process for lack of memory while it ran"
-	}
-	return fmt.Sprintf("the kernel killed %d processes for lack of memory while it ran", o.MemoryKills)
 }

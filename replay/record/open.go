@@ -34,17 +34,13 @@ func OpenContext(ctx context.Context, dir string) (*Recording, error) {
 	r := &Recording{Dir: dir, Manifest: m}
 	r.file, err = openInside(dir, LogName)
 	if errors.Is(err, os.ErrNotExist) {
-		r.Log = &Log{name: LogName, cut: true}
+		r.Log = MissingLog(LogName)
 		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	info, err := r.file.Stat()
-	if err == nil {
-		r.Log, err = ReadLog(ctx, LogName, logFile{r.file, info.Size()}, info.Size(), m.Sizes.Log)
-	}
-	if err != nil {
+	if r.Log, err = OpenLog(ctx, LogName, r.file, m.Sizes.Log); err != nil {
 		r.file.Close()
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 )
 
@@ -55,7 +54,7 @@ func (r *recording) beginForked(pid int, maps []Mapping) error {
 	}
 	m := &r.manifest
 	m.Program = r.parent.manifest.Program
-	if err := m.Program.readInherited(pid); err != nil {
+	if err := readInherited(&m.Program, pid); err != nil {
 		return err
 	}
 	m.Start = r.parent.manifest.Start
@@ -197,17 +196,6 @@ func (t *tracer) close(r *recording, o Outcome, usage syscall.Rusage) {
 
 // empty: a log without events has only the first extent, the header.
 func (r *recording) empty() bool { return r.manifest.Sizes.Log <= agent.ExtentSize }
-
-// ending describes how the process ended.
-func (o *Outcome) ending() string {
-	switch o.Kind {
-	case OutcomeSignal:
-		return "the process died of " + wording.Signal(o.Signal)
-	case OutcomeExec:
-		return "the process executed another program"
-	}
-	return fmt.Sprintf("the process exited with status %d", o.Status)
-}
 
 // whyStopped says why the engine of a process ended its recording before the process ended.
 func whyStopped(k LimitKind, pid int) string {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -292,4 +293,34 @@ func (r *runner) lost() error {
 		return fmt.Errorf("record: the tracer ended: %v", err)
 	}
 	return fmt.Errorf("record: the tracer ended: %v; process %d continues, and is not recorded any more", err, r.pid)
+}
+
+// Declare writes to the recording of a run that ended normally why it failed, and renames the
+// run's directory as for a failed run. culprit is the recording's directory in result.Dir,
+// empty for that of the program as it was started.
+func Declare(result *Result, culprit string, d *Declared) error {
+	dir := filepath.Join(result.Dir, filepath.FromSlash(culprit))
+	r, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m := *r.Manifest
+	m.Outcome.Declared = d
+	if err := m.Write(dir); err != nil {
+		return err
+	}
+	result.Failed, result.Culprit, result.Outcome = true, culprit, m.Outcome
+	result.Why = "the program " + d.Words()
+	if culprit != "" {
+		result.Why = fmt.Sprintf("its child process %d %s", m.PID, d.Words())
+	}
+	if base, passed := strings.CutSuffix(result.Dir, "-passed"); passed && result.Running == 0 {
+		named := base + "-failed-" + string(d.Rule)
+		if err := os.Rename(result.Dir, named); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+		result.Dir = named
+	}
+	return nil
 }

@@ -1,12 +1,17 @@
 package record
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"diagnose/image/object"
 )
 
 // Shared says how users that are not trusted with a file may change the file at its path.
@@ -68,4 +73,18 @@ func sharedEntry(path string) (Shared, error) {
 		return SharedSticky, nil
 	}
 	return SharedByAll, nil
+}
+
+// FileSum is the SHA-256 digest of a regular file, in hexadecimal.
+func FileSum(name string) (string, error) {
+	f, _, err := object.OpenRegular(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

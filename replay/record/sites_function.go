@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"diagnose/image/x86"
@@ -42,8 +43,8 @@ func (s *siteSearch) extent(start int, fde uint64) (function, bool) {
 	if _, err := s.file.ReadAddr(b[:], fde); err != nil {
 		return function{}, false
 	}
-	at := fde + 8 + uint64(int64(int32(le.Uint32(b[8:]))))
-	length := uint64(le.Uint32(b[12:]))
+	at := fde + 8 + uint64(int64(int32(binary.LittleEndian.Uint32(b[8:]))))
+	length := uint64(binary.LittleEndian.Uint32(b[12:]))
 	if at != s.base+uint64(start) || length == 0 || length > functionLimit || uint64(start)+length > uint64(len(s.code)) {
 		return function{}, false
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"diagnose/evidence"
 )
 
 // syscallArguments has for each system call of agent/src/engine/table.c the number of its
@@ -129,4 +131,19 @@ func argumentText(v uint64) string {
 		return strconv.Itoa(int(int32(v)))
 	}
 	return fmt.Sprintf("%#x", v)
+}
+
+// Written returns the data that the event of a write to standard output or standard error
+// wrote, and its address. ok is false for other events, and if the recording does not keep the
+// data.
+func (e *Event) Written() (text []byte, at evidence.Addr, ok bool) {
+	if e.Kind != KindSyscall || len(e.Args) < 3 {
+		return nil, 0, false
+	}
+	for _, p := range e.Payloads {
+		if p.Kind == PayloadWritten {
+			return p.Data, p.Addr, true
+		}
+	}
+	return nil, 0, false
 }

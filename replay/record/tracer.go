@@ -109,7 +109,7 @@ func (t *tracer) trace() (err error) {
 		return err
 	}
 	if h := t.order.Hunt; h != nil && t.streams != nil {
-		h.share()
+		shareProcessor(h)
 	}
 	return t.loop()
 }

@@ -81,7 +81,7 @@ func (x *tracee) refused(s syscall.Signal, info *ptrace.Siginfo) bool {
 	const said = 24 // si_signo, si_errno, si_code, si_pid, si_uid
 	handed := x.handed
 	x.handed = nil
-	return handed != nil && bytes.Equal(handed[:said], info[:said]) && isFatal(x.tid, s)
+	return handed != nil && bytes.Equal(handed[:said], info[:said]) && ptrace.Fatal(x.tid, s)
 }
 
 // allows reports whether a replay can find the place again if the thread receives the signal
@@ -89,7 +89,7 @@ func (x *tracee) refused(s syscall.Signal, info *ptrace.Siginfo) bool {
 // there. A signal that the process sent itself arrives before the sending call returns.
 func (at *standing) allows(x *tracee, s syscall.Signal, info *ptrace.Siginfo) bool {
 	if at.whereabouts == inEngine {
-		return at.asleep || sender(info) == x.process.pid || !dumps(s) || !isFatal(x.tid, s)
+		return at.asleep || sender(info) == x.process.pid || !dumps(s) || !ptrace.Fatal(x.tid, s)
 	}
 	return at.whereabouts == inProgram
 }

@@ -179,11 +179,12 @@ func readProgram(pid int) (Program, error) {
 	p.File, problems = statFile(base + "exe")
 	p.BuildID = recordedBuildID(base + "exe")
 	p.Personality = addrNoRandomize
-	return p, errors.Join(problems, p.readInherited(pid))
+	problems = errors.Join(problems, readInherited(&p, pid))
+	return p, problems
 }
 
 // readInherited reads the attributes that a process passes on to its children and may change.
-func (p *Program) readInherited(pid int) error {
+func readInherited(p *Program, pid int) error {
 	directory, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
 		return err

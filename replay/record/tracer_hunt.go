@@ -19,21 +19,10 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 		return nil
 	}
 	r.control.Hunt = agent.EngineHunt
-	if err := h.begin(tid, memory); err != nil {
+	if err := mapHunt(h, tid, memory); err != nil {
 		return err
 	}
 	return r.addPoints(tid, memory)
-}
-
-// share binds the calling thread, which ends with the run, to the processor of the program's
-// threads: one of those runs at a time, and none while the tracer examines the process.
-func (h *Hunt) share() {
-	if h.Processor < 0 {
-		return
-	}
-	var set unix.CPUSet
-	set.Set(h.Processor)
-	unix.SchedSetaffinity(0, &set) // without it the run takes longer
 }
 
 // noteHunted stores the result of the hunt in the process.

@@ -70,12 +70,6 @@ func (f *failed) err() error {
 	}
 }
 
-// StartError says that the program could not be run.
-type StartError struct{ Err error }
-
-func (e *StartError) Error() string { return e.Err.Error() }
-func (e *StartError) Unwrap() error { return e.Err }
-
 // Init makes this process a tracer if a Run in another process of the same program started it
 // for that; then it does not return. Every program that calls Run must call it first in main.
 //

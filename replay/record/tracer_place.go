@@ -98,9 +98,6 @@ func (r *recording) number(p *process) {
 	})
 }
 
-// addresses is the range [start, end).
-type addresses struct{ start, end uint64 }
-
 // libraryText is the mapping of the library's code, which contains the engine's entry points.
 func libraryText(maps []Mapping, entry uint64) addresses {
 	for i := range maps {

@@ -20,14 +20,6 @@ import (
 // delivered to the program with the instruction's own address. A core has neither jumps nor
 // stubs, nor does a replay.
 
-// GlobalPoints says how many instructions access variables shared by all threads, and at how
-// many of them threads can be preempted.
-type GlobalPoints struct {
-	// Points counts the instructions at which threads can be preempted, Of all of them.
-	Points int `json:"points"`
-	Of     int `json:"of"`
-}
-
 // pointTable is the table of points for code at known addresses.
 type pointTable struct {
 	raw    []byte

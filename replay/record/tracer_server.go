@@ -91,7 +91,7 @@ func (t *tracer) forked(pid int) error {
 // fork makes a stopped server create a child that follows a schedule. It returns the child, and
 // has not waited for it.
 func (s *forkServer) fork(h *Hunt) (int, error) {
-	if err := h.tell(s.recording.memory); err != nil {
+	if err := replaceHunt(h, s.recording.memory); err != nil {
 		return 0, err
 	}
 	s.stands = false

@@ -2,11 +2,7 @@ package record
 
 import (
 	"encoding/binary"
-	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +38,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
 	case r == nil || !dumps(s) && !ends(s):
-	case !isFatal(x.tid, s):
+	case !ptrace.Fatal(x.tid, s):
 		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // in any case it is the engine's
 			x.handed = &info
 		}
@@ -97,12 +93,6 @@ func isBreakpoint(tid int, at uint64) bool {
 	return err == nil && byte(code) == 0xcc
 }
 
-// dumps reports whether the default action is Core in signal(7).
-func dumps(s syscall.Signal) bool {
-	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
-		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
-}
-
 // ends reports whether the default action is Term in signal(7). SIGKILL is not reported to a
 // tracer.
 func ends(s syscall.Signal) bool {
@@ -112,42 +102,10 @@ func ends(s syscall.Signal) bool {
 
 const firstRealTime = 32 // the kernel's
 
-// isFatal reports whether the process neither handles nor ignores the signal. A fault whose
-// signal is blocked or ignored has the default action by the time of its stop.
-func isFatal(tid int, s syscall.Signal) bool {
-	caught, ignored, err := dispositions(tid)
-	bit := uint64(1) << (s - 1)
-	return err == nil && (caught|ignored)&bit == 0
-}
-
-// dispositions returns the sets of signals that a thread's process handles and ignores; bit 0
-// is signal 1.
-func dispositions(tid int) (caught, ignored uint64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.SplitSeq(string(status), "\n") {
-		name, value, _ := strings.Cut(line, ":")
-		set := &caught
-		switch name {
-		case "SigIgn":
-			set = &ignored
-		case "SigCgt":
-		default:
-			continue
-		}
-		if *set, err = strconv.ParseUint(strings.TrimSpace(value), 16, 64); err != nil {
-			return 0, 0, fmt.Errorf("record: %s of thread %d: %w", name, tid, err)
-		}
-	}
-	return caught, ignored, nil
-}
-
 // fatal handles a signal that ends the process: the core is written before the kernel ends it.
 func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	return t.stopAll(x, func() error {
-		if !isFatal(x.tid, s) {
+		if !ptrace.Fatal(x.tid, s) {
 			return t.release(x, s) // another thread has installed a handler meanwhile
 		}
 		r := x.process.recording

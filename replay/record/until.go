@@ -34,10 +34,9 @@ func (r *Recording) Until(at evidence.Moment, inclusive bool) (*Recording, error
 	if !found || events == 0 {
 		return nil, fmt.Errorf("record: %s has no event %d of thread %d", r.Dir, at.Ordinal, at.Thread)
 	}
-	log, m := *r.Log, *r.Manifest
-	log.most = events
+	m := *r.Manifest
 	m.Outcome = Outcome{Kind: OutcomeCut, Thread: at.Thread, TID: tid, Declared: r.Manifest.Outcome.Declared}
-	return &Recording{Dir: r.Dir, Manifest: &m, Log: &log, part: true}, nil
+	return &Recording{Dir: r.Dir, Manifest: &m, Log: r.Log.First(events), part: true}, nil
 }
 
 // coreOfPart: the end that the core is of comes later.
