@@ -112,7 +112,7 @@ func (c *Checked) check(ctx context.Context, dir string, from *Child) error {
 	for i := range r.Manifest.Children {
 		child := &r.Manifest.Children[i]
 		name := filepath.FromSlash(child.Path)
-		if err := r.checkChild(child.Path); err != nil {
+		if err := r.CheckChild(child.Path); err != nil {
 			k.problem(name, err)
 			continue
 		}

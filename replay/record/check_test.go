@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,91 @@ import (
 
 	"diagnose/agent"
 )
+
+// recordedLog has an event at which the other thread begins, and payloads of most kinds.
+const recordedLog = `log 1 pid 4711
+1 t1 start 1(0 0x1267 0x7ffff7d8a740 0x7ffffffde000 0x7ffffffff000) = 0
+2 t1 syscall read(3 0x7fffffffe000 16) = 5 at 0x7ffff7e5a1b2 out 0x7fffffffe000:"hello"
+3 t1 create 2(0x24a000001000 0x24a001000000 0x401000) = 0
+4 t2 start 2(1 0x1268 0x24a000fff000 0x24a000001000 0x24a001000000) = 0
+5 t2 mutex 0x404040(lock) = 0 at 0x401020 skipped 7
+6 t1 syscall futex(0x404044 0 1) = -4(EINTR) at 0x7ffff7e5a000 interrupted soft
+7 t1 mutex 0x404040(try) = 16 at 0x401090
+8 t2 syscall write(1 0x404060 3) = 3 at 0x7ffff7e5b1b2 digest 0x404060:xa500a500a500a500a500a500a500a500
+9 t2 signal 10(async 0x401033 1 2 3 4 0x401200 0x4000004) = 0 info 0x0:x+128
+10 t2 signal-end 10() = 0
+11 t2 limit syscall() = 0 text 0x0:"bpf\n\xff"
+12 t2 exit 2() = 0
+13 t1 end 0() = 3
+`
+
+// recordedEvents are those of recordedLog.
+func recordedEvents(t testing.TB) []Event {
+	t.Helper()
+	_, events, err := ReadText(strings.NewReader(recordedLog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return allOf(t, events)
+}
+
+func allOf(t testing.TB, events iter.Seq2[*Event, error]) []Event {
+	t.Helper()
+	var list []Event
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, *e)
+	}
+	return list
+}
+
+// writeLog writes the file of a log.
+func writeLog(t testing.TB, dir string, list []Event) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, LogName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	err = WriteLog(f, 4711, func(yield func(*Event, error) bool) {
+		for i := range list {
+			if !yield(&list[i], nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordedCore is a core with only notes.
+func recordedCore(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	header := elf.Header64{Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type: uint16(elf.ET_CORE), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1}
+	for _, v := range []any{&header, &elf.Prog64{Type: uint32(elf.PT_NOTE), Off: 1000, Filesz: 20, Align: 4}} {
+		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return append(b.Bytes(), make([]byte, 1020-b.Len())...)
+}
+
+// recordedManifest is that of recordedLog's recording, and of a child of another.
+func recordedManifest() *Manifest {
+	return &Manifest{
+		Version: 1, PID: 4711,
+		Program:  Program{Path: "/bin/prog", Args: []Text{"prog"}, Directory: "/tmp"},
+		Parent:   &Parent{PID: 4000, Thread: 1, Ordinal: 17},
+		Children: []Child{{Path: "children/4712-1", PID: 4712, Thread: 2, Ordinal: 9, Exec: true}},
+		Outcome:  Outcome{Kind: OutcomeSignal, Signal: 11, Thread: 2, TID: 4713},
+		Portable: []Object{{Path: "/bin/prog", Stored: "objects/00ff"}},
+	}
+}
 
 // writeRecording makes a whole recording with a child, and returns its
 // directory.
@@ -27,29 +114,32 @@ func writeRecording(t testing.TB) string {
 			t.Fatal(err)
 		}
 	}
-	list := sampleEvents()
+	list := recordedEvents(t)
 	mapped := Mapped{Data: 4096, Length: 100, Path: "/x"}
-	list[5].Payloads = []Payload{{0x7ffff7000000, PayloadFile, mapped.encode()}}
-	core := coreHeaders(nil, 1000, 20)
+	list[5].Payloads = []Payload{{0x7ffff7000000, PayloadFile, mapped.Encode()}}
+	core := recordedCore(t)
 	site := binary.LittleEndian.AppendUint64(nil, 0x401000)
 	site = binary.LittleEndian.AppendUint64(site, 0x401007)
 	for _, v := range []uint32{agent.PatchJump, 7, 5, 0} {
 		site = binary.LittleEndian.AppendUint32(site, v)
 	}
-	files := map[string][]byte{
-		LogName: logBytes(t, list), DataName: make([]byte, 8192), SitesName: site, CoreName: append(core, make([]byte, 1020-len(core))...),
-		"objects/00ff": []byte("object"), "children/4712-1/" + LogName: logBytes(t, sampleEvents()),
-	}
+	files := map[string][]byte{DataName: make([]byte, 8192), SitesName: site, CoreName: core, "objects/00ff": []byte("object")}
 	for name, b := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := sampleManifest()
+	writeLog(t, dir, list)
+	writeLog(t, child, recordedEvents(t))
+	log, err := os.Stat(filepath.Join(dir, LogName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := recordedManifest()
 	sum := sha256.Sum256([]byte("object"))
 	m.Portable[0].SHA256 = hex.EncodeToString(sum[:])
-	m.Sizes = Sizes{Log: int64(len(files[LogName])), Data: 8192, Core: int64(len(files[CoreName]))}
-	c := sampleManifest()
+	m.Sizes = Sizes{Log: log.Size(), Data: 8192, Core: int64(len(files[CoreName]))}
+	c := recordedManifest()
 	c.PID, c.Parent = 4711, &Parent{PID: 4711, Thread: 2, Ordinal: 9, Exec: true}
 	c.Children, c.Portable, c.Sizes = nil, nil, Sizes{}
 	m.Children[0].PID = 4711
@@ -72,7 +162,7 @@ func checkOf(t testing.TB, dir string) *Checked {
 
 func TestCheckWhole(t *testing.T) {
 	c := checkOf(t, writeRecording(t))
-	if len(c.Problems) != 0 || c.Recordings != 2 || c.Events != 2*uint64(len(sampleEvents())) {
+	if len(c.Problems) != 0 || c.Recordings != 2 || c.Events != 2*uint64(len(recordedEvents(t))) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -141,7 +231,7 @@ func TestCheckFinds(t *testing.T) {
 	}{
 		"no manifest":     {remove(ManifestName), "", "no such file", false},
 		"no log":          {remove(LogName), LogName, "no header", true},
-		"log cut":         {truncate(LogName, extentSize+200), LogName, "was larger", true},
+		"log cut":         {truncate(LogName, agent.ExtentSize+200), LogName, "was larger", true},
 		"log empty":       {truncate(LogName, 0), LogName, "no header", true},
 		"log corrupt":     {edit(LogName, "dgextent", "dgexten!"), "", "magic of an extent", false},
 		"event corrupt":   {edit(LogName, "\x05\x00\x00\x00\x01\x00\x00\x00hello", "\x7f\x00\x00\x00\x01\x00\x00\x00hello"), LogName, "payload 1 of 127 bytes", false},
@@ -191,7 +281,7 @@ func TestOpenUnfinished(t *testing.T) {
 	if err := m.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(filepath.Join(dir, LogName), extentSize+300); err != nil {
+	if err := os.Truncate(filepath.Join(dir, LogName), agent.ExtentSize+300); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Open(dir)
@@ -199,10 +289,15 @@ func TestOpenUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	list, err := collect(r.Log.Ordered())
+	events := 0
+	for _, err = range r.Log.Ordered() {
+		if err == nil {
+			events++
+		}
+	}
 	var cut *CutError
-	if len(list) == 0 || !errors.As(err, &cut) {
-		t.Errorf("%d events, %v", len(list), err)
+	if events == 0 || !errors.As(err, &cut) {
+		t.Errorf("%d events, %v", events, err)
 	}
 }
 
@@ -241,7 +336,12 @@ func TestCheckBehindTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, _ := collect(mustReadLog(t, b).Ordered())
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := allOf(t, r.Log.Ordered())
+	r.Close()
 	binary.LittleEndian.PutUint32(b[events[1].Offset:], 3)
 	binary.LittleEndian.PutUint32(b[events[8].Offset:], 5)
 	if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -253,6 +353,13 @@ func TestCheckBehindTheOrder(t *testing.T) {
 	}
 }
 
+// TestSiteSize: the size is that of the struct.
+func TestSiteSize(t *testing.T) {
+	if n := binary.Size(agent.RawSitePatch{}); n != siteSize {
+		t.Errorf("%d bytes, want %d", siteSize, n)
+	}
+}
+
 // A long list of problems is cut.
 func TestCheckManyProblems(t *testing.T) {
 	dir := writeRecording(t)
@@ -261,9 +368,7 @@ func TestCheckManyProblems(t *testing.T) {
 		list = append(list, Event{Thread: 1, Kind: KindSyscall, Ticket: i, Payloads: []Payload{{Kind: PayloadDigest}}})
 	}
 	list[0] = Event{Thread: 1, Kind: KindStart}
-	if err := os.WriteFile(filepath.Join(dir, LogName), logBytes(t, list), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeLog(t, dir, list)
 	if c := checkOf(t, dir); len(c.Problems) != mostProblems || c.More < 4 {
 		t.Errorf("%d problems and %d more", len(c.Problems), c.More)
 	}

@@ -78,7 +78,7 @@ var errTooMany = fmt.Errorf("record: the run has more than %d processes", mostPr
 
 // manifestOf is Child without the child's log.
 func (r *Recording) manifestOf(c Child) (*Recording, error) {
-	if err := r.checkChild(c.Path); err != nil {
+	if err := r.CheckChild(c.Path); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(r.Dir, filepath.FromSlash(c.Path))

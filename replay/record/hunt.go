@@ -24,6 +24,9 @@ const (
 
 var huntStrategies = map[HuntStrategy]uint32{HuntRandom: agent.HuntRandom, HuntPCT: agent.HuntPCT, HuntDelay: agent.HuntDelay, HuntPlan: agent.HuntPlan}
 
+// number is the strategy in struct dg_hunt; 0: there is none of that name.
+func (s HuntStrategy) number() uint32 { return huntStrategies[s] }
+
 // Hunt runs the threads of a recorded program one at a time, in an order that follows from
 // these fields. The order is the same each time, as far as the program does not depend on
 // anything outside of it. Nothing in it is left to chance.
@@ -132,7 +135,7 @@ func (s Stuck) words() string {
 // Check returns an error if the Hunt is invalid.
 func (h *Hunt) Check() error {
 	switch {
-	case huntStrategies[h.Strategy] == 0:
+	case h.Strategy.number() == 0:
 		return fmt.Errorf("record: the strategy %q", h.Strategy)
 	case h.Depth < 0 || h.Depth > 64:
 		return fmt.Errorf("record: a depth of %d", h.Depth)

@@ -26,7 +26,7 @@ var huntRandom = [16]byte([]byte("a schedule's own"))
 
 // encodeHunt encodes a Hunt for the process.
 func encodeHunt(h *Hunt) ([]byte, error) {
-	r := agent.RawHunt{Strategy: huntStrategies[h.Strategy], Depth: uint32(h.Depth), Seed: h.Seed, Length: h.Length, Most: h.Most,
+	r := agent.RawHunt{Strategy: h.Strategy.number(), Depth: uint32(h.Depth), Seed: h.Seed, Length: h.Length, Most: h.Most,
 		Clock: uint64(huntStart.UnixNano()), Chance: uint32(h.Chance), Processor: int32(h.Processor), Planned: uint32(len(h.Plan))}
 	if h.Quiet {
 		r.Quiet = 1

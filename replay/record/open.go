@@ -74,15 +74,15 @@ func (r *Recording) Core() (string, error) {
 
 // Child opens the recording of a child process that the manifest names.
 func (r *Recording) Child(c Child) (*Recording, error) {
-	if err := r.checkChild(c.Path); err != nil {
+	if err := r.CheckChild(c.Path); err != nil {
 		return nil, err
 	}
 	return Open(filepath.Join(r.Dir, filepath.FromSlash(c.Path)))
 }
 
-// checkChild checks that a child's directory is inside this one's. A symbolic link could lead
+// CheckChild checks that a child's directory is inside this one's. A symbolic link could lead
 // from it to itself.
-func (r *Recording) checkChild(path string) error {
+func (r *Recording) CheckChild(path string) error {
 	if !insidePath(path) {
 		return &ManifestError{"children", fmt.Sprintf("have the path %q", path)}
 	}

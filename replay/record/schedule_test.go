@@ -131,14 +131,13 @@ func TestImageLayout(t *testing.T) {
 	var payload agent.RawPayload
 	var extent agent.RawExtent
 	var mapped agent.RawMapped
-	var site agent.RawSitePatch
 	for _, x := range []struct {
 		name      string
 		got, want int
 	}{
 		{"image", imageHeaderSize, sizeOf(header)}, {"thread", imageThreadSize, sizeOf(thread)}, {"run", runSize, sizeOf(run)},
 		{"event", eventHeaderSize, sizeOf(event)}, {"payload", payloadHeader, sizeOf(payload)}, {"extent", extentHeaderSize, sizeOf(extent)},
-		{"mapped", mappedSize, sizeOf(mapped)}, {"site", siteSize, sizeOf(site)}, {"log", logHeaderSize, sizeOf(agent.RawLogHeader{})},
+		{"mapped", mappedSize, sizeOf(mapped)}, {"log", logHeaderSize, sizeOf(agent.RawLogHeader{})},
 	} {
 		if x.got != x.want {
 			t.Errorf("%s has %d bytes, want %d", x.name, x.got, x.want)

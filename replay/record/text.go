@@ -263,7 +263,8 @@ func (m *Mapped) appendText(b []byte) []byte {
 	return append(strconv.AppendQuoteToASCII(append(b, "path "...), m.Path), '}')
 }
 
-func (m *Mapped) encode() []byte {
+// Encode is the reverse of Payload.Mapped.
+func (m *Mapped) Encode() []byte {
 	b := make([]byte, mappedSize)
 	for i, v := range m.numbers() {
 		le.PutUint64(b[8*i:], *v)

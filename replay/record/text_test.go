@@ -129,7 +129,7 @@ func FuzzText(f *testing.F) {
 		f.Add(b)
 	}
 	mapped := Mapped{Data: NotKept, Length: 1, Path: "/bin/x"}
-	e := Event{Kind: KindSyscall, Object: 9, Payloads: []Payload{{1, PayloadFile, mapped.encode()}, {2, PayloadText, make([]byte, 9000)}}}
+	e := Event{Kind: KindSyscall, Object: 9, Payloads: []Payload{{1, PayloadFile, mapped.Encode()}, {2, PayloadText, make([]byte, 9000)}}}
 	b, err := e.Encode(nil)
 	if err != nil {
 		f.Fatal(err)

@@ -253,5 +253,5 @@ func (r *lineReader) mapped() []byte {
 	if r.err == nil && (8*mappedNumbers+len(m.Path) >= mappedSize || strings.IndexByte(m.Path, 0) >= 0) {
 		r.fail("a path of %d bytes", len(m.Path))
 	}
-	return m.encode()
+	return m.Encode()
 }
