@@ -6,7 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -58,7 +58,7 @@ func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind == record.KindPoint {
+	if e.Kind == eventlog.KindPoint {
 		return b.armPoint(t, e)
 	}
 	p, err := signalPlace(b.c.Memory, e)

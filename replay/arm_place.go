@@ -12,7 +12,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -38,15 +38,15 @@ type place struct {
 }
 
 // signalPlace returns the place of a signal that arrived between two events.
-func signalPlace(m io.ReaderAt, e *record.Event) (*place, error) {
-	if e.Kind != record.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
+func signalPlace(m io.ReaderAt, e *eventlog.Event) (*place, error) {
+	if e.Kind != eventlog.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
 		return nil, fmt.Errorf("replay: event of kind %v is no signal with a state", e.Kind)
 	}
 	info, state, ranges := e.Payloads[0], e.Payloads[1], e.Payloads[2]
 	p := &place{signal: int(e.Object)}
 	var s agent.RawSignalState
-	if len(info.Data) != len(p.info) || state.Kind != record.PayloadRegisters || len(state.Data) != binary.Size(s) ||
-		ranges.Kind != record.PayloadRanges || len(ranges.Data)%16 != 0 || len(ranges.Data) == 0 {
+	if len(info.Data) != len(p.info) || state.Kind != eventlog.PayloadRegisters || len(state.Data) != binary.Size(s) ||
+		ranges.Kind != eventlog.PayloadRanges || len(ranges.Data)%16 != 0 || len(ranges.Data) == 0 {
 		return nil, fmt.Errorf("replay: signal %d has no state in the log", e.Object)
 	}
 	copy(p.info[:], info.Data)
@@ -65,7 +65,7 @@ func signalPlace(m io.ReaderAt, e *record.Event) (*place, error) {
 		}
 	}
 	for _, w := range e.Payloads[3:] {
-		if w.Kind == record.PayloadWords {
+		if w.Kind == eventlog.PayloadWords {
 			p.known = append(p.known, tracee.Words{Addr: uint64(w.Addr), Data: w.Data})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // damage is a change of some bytes of one field, at an offset.
@@ -107,7 +108,7 @@ func checkRefused(t *testing.T, err error) {
 
 // findOut returns the first event that has arguments and bytes for the program and is complete in
 // the log.
-func findOut(t *testing.T, rec *record.Recording) record.Event {
+func findOut(t *testing.T, rec *record.Recording) eventlog.Event {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(rec.Dir, record.LogName))
 	if err != nil {
@@ -117,10 +118,10 @@ func findOut(t *testing.T, rec *record.Recording) record.Event {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(e.Args) > 0 && len(e.Payloads) > 0 && e.Payloads[0].Kind == record.PayloadOut && log[e.Offset]&agent.Short == 0 {
+		if len(e.Args) > 0 && len(e.Payloads) > 0 && e.Payloads[0].Kind == eventlog.PayloadOut && log[e.Offset]&agent.Short == 0 {
 			return *e
 		}
 	}
 	t.Fatal("no call brought the program anything")
-	return record.Event{}
+	return eventlog.Event{}
 }

@@ -14,6 +14,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/internal/wording"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -50,7 +51,7 @@ type DivergenceError struct {
 	Reason Reason
 	// Expected is the recording's event, nil if the thread has no more. Got is the replay's, as
 	// far as it is known; nil if it is not an event.
-	Expected, Got *record.Event
+	Expected, Got *eventlog.Event
 	// Place is the argument's number, from 0, or the payload's.
 	Place uint64
 	// Want and Have are the differing values of the recording and of the replay.
@@ -164,24 +165,24 @@ func inAt(site string) string {
 }
 
 // eventText describes an event in the notation of a call.
-func eventText(e *record.Event) string {
+func eventText(e *eventlog.Event) string {
 	switch e.Kind {
-	case record.KindSyscall:
+	case eventlog.KindSyscall:
 		return e.CallText()
-	case record.KindSignal:
+	case eventlog.KindSignal:
 		return fmt.Sprintf("signal %s", unix.SignalName(unix.Signal(e.Object)))
-	case record.KindMutex, record.KindRWLock, record.KindSpin, record.KindCond, record.KindSem, record.KindBarrier,
-		record.KindOnce, record.KindGuard:
+	case eventlog.KindMutex, eventlog.KindRWLock, eventlog.KindSpin, eventlog.KindCond, eventlog.KindSem, eventlog.KindBarrier,
+		eventlog.KindOnce, eventlog.KindGuard:
 		operation := ""
 		if len(e.Args) > 0 {
-			operation = " " + record.Sync(e.Args[0]).String()
+			operation = " " + eventlog.Sync(e.Args[0]).String()
 		}
 		return fmt.Sprintf("%v%s of %#x", e.Kind, operation, e.Object)
-	case record.KindStart, record.KindExit, record.KindEnd:
+	case eventlog.KindStart, eventlog.KindExit, eventlog.KindEnd:
 		return "its " + e.Kind.String()
-	case record.KindPoint:
+	case eventlog.KindPoint:
 		return pointText(e)
-	case record.KindTSC:
+	case eventlog.KindTSC:
 		return "a read of the time-stamp counter"
 	}
 	return fmt.Sprintf("%v of %#x", e.Kind, e.Object)
@@ -220,7 +221,7 @@ func (j *judge) divergence(t *tracee.Thread, control *agent.RawControl) (*Diverg
 		e.Expected.Thread, e.Expected.Ordinal = d.Thread, d.Ordinal
 	}
 	if d.Event.Kind != agent.EvNone {
-		e.Got = &record.Event{Thread: d.Thread, Ordinal: d.Ordinal, Kind: record.Kind(d.Event.Kind), Object: d.Event.Object,
+		e.Got = &eventlog.Event{Thread: d.Thread, Ordinal: d.Ordinal, Kind: eventlog.Kind(d.Event.Kind), Object: d.Event.Object,
 			Site: evidence.Addr(d.Event.Site), Result: d.Event.Result, Skipped: d.Event.Skipped,
 			Args: d.Args[:min(int(d.Event.Args), len(d.Args))]}
 	}

@@ -12,6 +12,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -36,19 +37,19 @@ type EventOf struct {
 }
 
 // Reorder returns s with one thread held back and all else in its order, for FreeRequest.Schedule.
-func Reorder(s record.Schedule, h Hold) record.Schedule {
+func Reorder(s eventlog.Schedule, h Hold) eventlog.Schedule {
 	counts := s.Events()
 	beyond := uint64(0)
 	until := h.Until
 	if last := counts[until.Thread]; until.Ordinal > last {
 		beyond, until.Ordinal = min(until.Ordinal-last, math.MaxUint32), last
 	}
-	var out record.Schedule
+	var out eventlog.Schedule
 	held := uint64(0)
 	open := until.Ordinal == 0 // there is nothing to wait for
 	add := func(thread uint32, n uint64) {
 		if n > 0 {
-			out = append(out, record.Turn{Thread: thread, Events: uint32(n)})
+			out = append(out, eventlog.Turn{Thread: thread, Events: uint32(n)})
 		}
 	}
 	release := func() {

@@ -12,6 +12,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -62,11 +63,11 @@ func (f *free) planDelay(rec *record.Recording, e *Edit) error {
 		ordinal++
 		switch {
 		case ordinal < block.first || block.last != 0:
-		case ordinal == block.first && (event.Kind != record.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
+		case ordinal == block.first && (event.Kind != eventlog.KindSignal || len(event.Args) == 0 || event.Args[0] == signalFault):
 			return tracee.Inputf("replay: event %d of thread %d is no signal that a process sent", block.first, e.At.Thread)
-		case event.Kind == record.KindSignal:
+		case event.Kind == eventlog.KindSignal:
 			depth++
-		case event.Kind == record.KindSignalEnd:
+		case event.Kind == eventlog.KindSignalEnd:
 			if depth--; depth == 0 {
 				block.last = ordinal
 			}
@@ -134,8 +135,8 @@ const (
 )
 
 // reschedule moves the events in the order of all threads.
-func (m *signalMove) reschedule(s record.Schedule) record.Schedule {
-	var out record.Schedule
+func (m *signalMove) reschedule(s eventlog.Schedule) eventlog.Schedule {
+	var out eventlog.Schedule
 	done := uint64(0)
 	for _, turn := range s {
 		if turn.Thread != m.thread {
@@ -164,7 +165,7 @@ func (m *signalMove) apply(s *stage) error {
 	if !ok {
 		return tracee.Inputf("replay: thread %d has no events", m.thread)
 	}
-	start, end := int64(r.Start-record.ImageBase), int64(r.End-record.ImageBase)
+	start, end := int64(r.Start-eventlog.ImageBase), int64(r.End-eventlog.ImageBase)
 	b := make([]byte, end-start)
 	if _, err := s.image.ReadAt(b, start); err != nil {
 		return fmt.Errorf("replay: image: %w", err)
@@ -205,7 +206,7 @@ func (m *signalMove) apply(s *stage) error {
 func offsetsOf(b []byte) ([]int, error) {
 	offsets := []int{0}
 	for at := 0; at < len(b); {
-		_, n, err := record.DecodeEvent(b[at:])
+		_, n, err := eventlog.DecodeEvent(b[at:])
 		if err != nil {
 			return nil, fmt.Errorf("replay: image: %w", err)
 		}
@@ -243,11 +244,11 @@ func whenRaised(b []byte) error {
 // signal is an event of another recording, or one of this recording that an Edit with Raised has
 // removed from its place. Only a Hook or a Break may raise. The error is an *ExperimentError if
 // the program has no handler for it or blocks it there.
-func (s *Stopped) Raise(e *record.Event) error {
+func (s *Stopped) Raise(e *eventlog.Event) error {
 	if s.thread == nil || !s.c.free() {
 		return tracee.Inputf("replay: a signal can be raised in a thread of a free replay only")
 	}
-	if e.Kind != record.KindSignal || len(e.Payloads) == 0 || len(e.Payloads[0].Data) != len(ptrace.Siginfo{}) {
+	if e.Kind != eventlog.KindSignal || len(e.Payloads) == 0 || len(e.Payloads[0].Data) != len(ptrace.Siginfo{}) {
 		return tracee.Inputf("replay: event %d of thread %d is no signal", e.Ordinal, e.Thread)
 	}
 	if s.c.attempt.free.able < ableToRaise {
@@ -273,7 +274,7 @@ func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
-	at := int64(header.Table) - int64(record.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
+	at := int64(header.Table) - int64(eventlog.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
 	entry, err := tracee.ReadStruct[agent.RawReplayThread](s.image, uint64(at))
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)

@@ -20,6 +20,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 func recordBasic(t *testing.T, name string) *recordtest.Recorded {
@@ -56,18 +57,18 @@ func coreOf(t *testing.T, rec *record.Recording) *image.Process {
 }
 
 // findCall returns the first event of a system call.
-func findCall(t *testing.T, rec *record.Recording, number uint64) record.Event {
+func findCall(t *testing.T, rec *record.Recording, number uint64) eventlog.Event {
 	t.Helper()
 	for e, err := range rec.Log.Ordered() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindSyscall && e.Object == number {
+		if e.Kind == eventlog.KindSyscall && e.Object == number {
 			return *e
 		}
 	}
-	t.Fatalf("the recording has no %s", record.SyscallName(number))
-	return record.Event{}
+	t.Fatalf("the recording has no %s", eventlog.SyscallName(number))
+	return eventlog.Event{}
 }
 
 func TestMoment(t *testing.T) {
@@ -256,10 +257,10 @@ func TestImpossibleOrder(t *testing.T) {
 	if len(counts) != 2 {
 		t.Fatalf("%d threads were recorded, want 2", len(counts))
 	}
-	wrong := record.Schedule{{Thread: 1, Events: uint32(counts[1])}, {Thread: 2, Events: uint32(counts[2])}}
+	wrong := eventlog.Schedule{{Thread: 1, Events: uint32(counts[1])}, {Thread: 2, Events: uint32(counts[2])}}
 	_, err = replay.Run(t.Context(), rec, replay.PlainRequest{Schedule: wrong})
 	var d *replay.DivergenceError
-	if !errors.As(err, &d) || d.Reason != replay.DiffersState || d.Expected == nil || d.Expected.Kind != record.KindJoin {
+	if !errors.As(err, &d) || d.Reason != replay.DiffersState || d.Expected == nil || d.Expected.Kind != eventlog.KindJoin {
 		t.Errorf("a join of a thread that has not run: %v", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+	"diagnose/replay/record/integrity"
 )
 
 // faultsVariable says how often each fault is tried, in percent of a long run: 100 kills of each
@@ -228,7 +230,7 @@ func checkLeft(t *testing.T, rec *record.Recording, r *replay.Result) {
 	t.Helper()
 	may := uint64(0)
 	for e, err := range rec.Log.Ordered() {
-		if err == nil && (e.Flags&record.FlagSoft != 0 || e.Kind == record.KindLimit) {
+		if err == nil && (e.Flags&eventlog.FlagSoft != 0 || e.Kind == eventlog.KindLimit) {
 			may++
 		}
 	}
@@ -294,7 +296,7 @@ func TestMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := recordtest.RecordProgram(t, p.Build(t), []string{fmt.Sprint(threads), fmt.Sprint(rounds)}, "", "SIGABRT")
-	checked, err := record.Check(t.Context(), r.Dir)
+	checked, err := integrity.Check(t.Context(), r.Dir)
 	if err != nil || len(checked.Problems) != 0 {
 		t.Fatalf("checked: %+v, %v", checked, err)
 	}
@@ -324,8 +326,8 @@ func TestPassedWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		came = came || waits[e.Thread] && e.Kind == record.KindSignal
-		waits[e.Thread] = e.Flags&record.FlagSoft != 0 && e.Result == -int64(unix.EINTR)
+		came = came || waits[e.Thread] && e.Kind == eventlog.KindSignal
+		waits[e.Thread] = e.Flags&eventlog.FlagSoft != 0 && e.Result == -int64(unix.EINTR)
 	}
 	if !came {
 		t.Fatal("no signal came in a futex call")

@@ -15,6 +15,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -36,7 +37,7 @@ func (e *ExperimentError) Error() string {
 type free struct {
 	// schedule is the whole order, which may have more events of a thread than its log; nil: the
 	// recorded one.
-	schedule record.Schedule
+	schedule eventlog.Schedule
 	// changed: the process need not end as recorded any more.
 	changed bool
 	move    *signalMove // nil: none
@@ -93,24 +94,24 @@ func (f *free) plan(rec *record.Recording, request *parts) error {
 	// The image has all events before some are removed.
 	whole := slices.Clone(f.schedule)
 	if m := f.move; m != nil {
-		whole = append(whole, record.Turn{Thread: m.thread, Events: uint32(m.dropped())})
+		whole = append(whole, eventlog.Turn{Thread: m.thread, Events: uint32(m.dropped())})
 	}
 	request.schedule = clamp(whole, recorded.Events())
 	return nil
 }
 
 // clamp removes the events of a schedule that the logs do not have.
-func clamp(s record.Schedule, have map[uint32]uint64) record.Schedule {
+func clamp(s eventlog.Schedule, have map[uint32]uint64) eventlog.Schedule {
 	left := map[uint32]uint64{}
 	for thread, n := range have {
 		left[thread] = n
 	}
-	var known record.Schedule
+	var known eventlog.Schedule
 	for _, turn := range s {
 		n := min(uint64(turn.Events), left[turn.Thread])
 		left[turn.Thread] -= n
 		if n > 0 {
-			known = append(known, record.Turn{Thread: turn.Thread, Events: uint32(n)})
+			known = append(known, eventlog.Turn{Thread: turn.Thread, Events: uint32(n)})
 		}
 	}
 	return known
@@ -136,7 +137,7 @@ func (f *free) writeRuns(s *stage) error {
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
-	at := int64(header.Runs) - int64(record.ImageBase)
+	at := int64(header.Runs) - int64(eventlog.ImageBase)
 	order, err := f.schedule.WithPreemptions(s.preemptions)
 	if err != nil {
 		return tracee.Inputf("replay: %w", err)

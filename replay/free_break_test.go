@@ -11,6 +11,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // mostCounted bounds the arrivals in a loop that waits.
@@ -88,7 +89,7 @@ func placesOf(t *testing.T, rec *record.Recording) (list []evidence.Addr) {
 			if err != nil {
 				return err
 			}
-			if e.Kind != record.KindSignal || len(e.Args) < 2 {
+			if e.Kind != eventlog.KindSignal || len(e.Args) < 2 {
 				continue
 			}
 			if m := p.ModuleAt(evidence.Addr(e.Args[1])); m != nil && m == p.Exe {

@@ -15,6 +15,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // experiment records a program of testdata/experiment.
@@ -56,7 +57,7 @@ func TestFreeAsRecorded(t *testing.T) {
 }
 
 // ordinals returns the ordinals of a thread's events of a kind, or of a system call.
-func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind record.Kind, object uint64) []uint64 {
+func ordinals(t *testing.T, rec *record.Recording, thread uint32, kind eventlog.Kind, object uint64) []uint64 {
 	t.Helper()
 	var list []uint64
 	for e, err := range rec.Log.Ordered() {
@@ -145,7 +146,7 @@ func fills(h *replay.Hit) bool {
 // behindCall returns the first call of a function after a system call of the main thread.
 func behindCall(t *testing.T, rec *record.Recording, function string, call uint64) evidence.Moment {
 	t.Helper()
-	return evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, call)[0], PC: addressOf(t, rec, function), Count: 1}
+	return evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSyscall, call)[0], PC: addressOf(t, rec, function), Count: 1}
 }
 
 // passes is the end of each experiment that prevents the cause of the failure.
@@ -170,7 +171,7 @@ const times = 10
 
 // TestExperiments changes one thing, and the failure disappears, each time in the same way.
 func TestExperiments(t *testing.T) {
-	const mutex = record.KindMutex
+	const mutex = eventlog.KindMutex
 	experiments := []struct {
 		program, name string
 		options       func(t *testing.T, rec *record.Recording) replay.FreeRequest
@@ -198,27 +199,27 @@ func TestExperiments(t *testing.T) {
 		}, "stuck: " + string(replay.StuckCycle)},
 		{"handler_between", "later", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
-				At:    evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]},
-				Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]}}}
+				At:    evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSignal, 0)[0]},
+				Until: ordinals(t, rec, 1, eventlog.KindSyscall, unix.SYS_GETPPID)[0]}}}
 		}, passes},
 		{"handler_between", "never", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
-				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
+				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSignal, 0)[0]}}}}
 		}, passes},
 		{"handler_between", "raised before", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
-			return raisedAt(t, rec, ordinals(t, rec, 1, record.KindSyscall, unix.SYS_SETITIMER)[0])
+			return raisedAt(t, rec, ordinals(t, rec, 1, eventlog.KindSyscall, unix.SYS_SETITIMER)[0])
 		}, passes},
 		{"handlers_between", "later", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			o := replay.FreeRequest{}
-			for _, at := range ordinals(t, rec, 1, record.KindSignal, 0) {
+			for _, at := range ordinals(t, rec, 1, eventlog.KindSignal, 0) {
 				o.Edits = append(o.Edits, replay.Edit{Kind: replay.EditDelaySignal,
-					At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]})
+					At: evidence.Moment{Thread: 1, Ordinal: at}, Until: ordinals(t, rec, 1, eventlog.KindSyscall, unix.SYS_GETPPID)[0]})
 			}
 			return o
 		}, passes},
 		{"handler_fails", "never", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditDelaySignal,
-				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSignal, 0)[0]}}}}
+				At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSignal, 0)[0]}}}}
 		}, passes},
 		{"overflow", "stores undone", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
 			buffer := wordAt(t, rec, addressOf(t, rec, "buffer"))
@@ -311,8 +312,8 @@ func TestReorder(t *testing.T) {
 	of := func(thread uint32, ordinal uint64) replay.EventOf {
 		return replay.EventOf{Thread: thread, Ordinal: ordinal}
 	}
-	schedule := func(text string) record.Schedule {
-		s, err := record.ParseSchedule(strings.ReplaceAll(text, ", ", "\n"))
+	schedule := func(text string) eventlog.Schedule {
+		s, err := eventlog.ParseSchedule(strings.ReplaceAll(text, ", ", "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,9 +341,9 @@ func TestReorder(t *testing.T) {
 // made invalid before.
 func TestFaultElsewhere(t *testing.T) {
 	rec := experiment(t, "spins")
-	signals := ordinals(t, rec, 1, record.KindSignal, 0)
+	signals := ordinals(t, rec, 1, eventlog.KindSignal, 0)
 	spin, cell := addressOf(t, rec, "spin"), addressOf(t, rec, "cell")
-	at := evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0]}
+	at := evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSyscall, unix.SYS_GETPPID)[0]}
 	if at.Ordinal+1 != signals[0] {
 		t.Skipf("a signal at event %d came before the thread was where it spins", signals[0])
 	}
@@ -363,7 +364,7 @@ func TestFaultElsewhere(t *testing.T) {
 // raisedAt raises the first signal of a recording when its thread has done the given event.
 func raisedAt(t *testing.T, rec *record.Recording, ordinal uint64) replay.FreeRequest {
 	t.Helper()
-	at := ordinals(t, rec, 1, record.KindSignal, 0)[0]
+	at := ordinals(t, rec, 1, eventlog.KindSignal, 0)[0]
 	for e, err := range rec.Log.Events(1) {
 		if err != nil {
 			t.Fatal(err)

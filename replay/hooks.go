@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"slices"
 
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
 // orderHooks sorts hooks by the order of their events in a schedule.
-func orderHooks(schedule record.Schedule, hooks []Hook) ([]Hook, error) {
+func orderHooks(schedule eventlog.Schedule, hooks []Hook) ([]Hook, error) {
 	type key struct {
 		thread  uint32
 		ordinal uint64

@@ -10,8 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -173,7 +175,7 @@ func (l *loading) call(t *tracee.Thread) error {
 	call, err := ptrace.GetCall(t.TID)
 	switch {
 	case errors.Is(err, unix.EIO):
-		return &record.UnsupportedError{What: "the kernel does not tell a tracer of system calls (PTRACE_GET_SYSCALL_INFO, Linux 5.3)", Err: err}
+		return &launch.UnsupportedError{What: "the kernel does not tell a tracer of system calls (PTRACE_GET_SYSCALL_INFO, Linux 5.3)", Err: err}
 	case err != nil:
 		return err
 	case call.Op == ptrace.CallExit:
@@ -249,7 +251,7 @@ func (l *loading) allowed(t *tracee.Thread, call *ptrace.Call) error {
 	if slices.Contains(harmless, call.Number) {
 		return nil
 	}
-	return l.refuse("to make the system call %s(%#x)", record.SyscallName(call.Number), call.Args[0])
+	return l.refuse("to make the system call %s(%#x)", eventlog.SyscallName(call.Number), call.Args[0])
 }
 
 // mapped checks that a file that code is mapped from is a recorded one.

@@ -16,6 +16,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // built compiles C to a library, or to a program if name has no suffix.
@@ -294,9 +295,9 @@ func TestOwnEnvironment(t *testing.T) {
 		"malloc trace": {plain, []string{"MALLOC_TRACE=" + filepath.Join(marks, "trace"), "LOCPATH=/nowhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recorded := record.Options{Path: c.program, Args: []string{c.program}, Library: recordtest.Library(t), Output: t.TempDir(), All: true}
+			recorded := recorder.Options{Path: c.program, Args: []string{c.program}, Library: recordtest.Library(t), Output: t.TempDir(), All: true}
 			recorded.Environ = agent.RecordEnvironment(append(os.Environ(), c.environ...), recorded.Library, nil)
-			r, err := record.Run(t.Context(), recorded)
+			r, err := recorder.Run(t.Context(), recorded)
 			if err != nil || r.Dir == "" {
 				t.Fatalf("%+v, %v", r, err)
 			}

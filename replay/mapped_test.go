@@ -11,6 +11,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 const mappingText = `#include <fcntl.h>
@@ -83,7 +84,7 @@ func TestMappedFiles(t *testing.T) {
 				continue
 			}
 			kept[m.Path] += 0
-			if m.Data != record.NotKept {
+			if m.Data != eventlog.NotKept {
 				kept[m.Path]++
 			}
 		}

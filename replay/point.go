@@ -6,7 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -15,7 +15,7 @@ import (
 type point struct{ pc, left uint64 }
 
 // armPoint makes trap stop the thread at a preemption's instruction.
-func (b *breakpoints) armPoint(t *tracee.Thread, e *record.Event) error {
+func (b *breakpoints) armPoint(t *tracee.Thread, e *eventlog.Event) error {
 	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
 		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
 	}
@@ -62,7 +62,7 @@ func (b *breakpoints) freeRegisters(t *tracee.Thread) int {
 }
 
 // pointText describes a preemption's event.
-func pointText(e *record.Event) string {
+func pointText(e *eventlog.Event) string {
 	if len(e.Args) > 1 && e.Args[0] == agent.PointPC {
 		return fmt.Sprintf("a preemption at %v, arrival %d", evidence.Addr(e.Object), e.Args[1])
 	}

@@ -18,6 +18,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 const marks = 4 // of testdata/schedule/marks.c
@@ -78,7 +79,7 @@ func readMarks(t *testing.T, dir string) *marked {
 			t.Fatal(err)
 		}
 		position++
-		if e.Kind != record.KindSyscall || e.Object != unix.SYS_CLOCK_NANOSLEEP {
+		if e.Kind != eventlog.KindSyscall || e.Object != unix.SYS_CLOCK_NANOSLEEP {
 			continue
 		}
 		n := sleeps[e.Thread]
@@ -128,8 +129,8 @@ type stop struct{ nth, behind int }
 
 // expect returns preemptions, all of which end when all steps have begun, in the order of the
 // list, and the marks that result.
-func (m *marked) expect(which int, class record.PointClass, stops []stop) ([]record.Preemption, string) {
-	list := []record.Preemption{} // none, instead of those of the recording
+func (m *marked) expect(which int, class eventlog.PointClass, stops []stop) ([]eventlog.Preemption, string) {
+	list := []eventlog.Preemption{} // none, instead of those of the recording
 	done := map[int]int{}
 	var begun, then strings.Builder
 	leave := func(b *strings.Builder, nth, n int) {
@@ -150,10 +151,10 @@ func (m *marked) expect(which int, class record.PointClass, stops []stop) ([]rec
 	since := map[int]int{}
 	for i, s := range stops {
 		step := m.steps[which][s.nth]
-		p := record.Preemption{Thread: step.thread, Ordinal: step.ordinal, Class: record.PointEvent, Until: m.all(which)}
+		p := eventlog.Preemption{Thread: step.thread, Ordinal: step.ordinal, Class: eventlog.PointEvent, Until: m.all(which)}
 		if s.behind > 0 {
 			p.Class, p.Count = class, uint64(s.behind-since[s.nth]+1)
-			if class == record.PointPC {
+			if class == eventlog.PointPC {
 				p.PC = m.mark
 			}
 			if since[s.nth] > 0 {
@@ -188,17 +189,17 @@ func TestPreemptions(t *testing.T) {
 		"a hold, then a mark":         {{0, 0}, {1, 1}, {0, 2}, {1, 3}},
 	} {
 		for which, where := range []string{"code", "handler"} {
-			for _, class := range []record.PointClass{record.PointPC, record.PointCode} {
+			for _, class := range []eventlog.PointClass{eventlog.PointPC, eventlog.PointCode} {
 				t.Run(name+", "+where+", "+string(class), func(t *testing.T) { m.tenTimes(t, which, class, record.TimingEager, stops) })
 			}
 			if name == "three threads" { // in a lazy replay, a step without a preemption runs late
-				t.Run(name+", "+where+", lazy", func(t *testing.T) { m.tenTimes(t, which, record.PointPC, record.TimingLazy, stops) })
+				t.Run(name+", "+where+", lazy", func(t *testing.T) { m.tenTimes(t, which, eventlog.PointPC, record.TimingLazy, stops) })
 			}
 		}
 	}
 }
 
-func (m *marked) tenTimes(t *testing.T, which int, class record.PointClass, timing record.Timing, stops []stop) {
+func (m *marked) tenTimes(t *testing.T, which int, class eventlog.PointClass, timing record.Timing, stops []stop) {
 	list, want := m.expect(which, class, stops)
 	for i := range 10 {
 		got, r, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: timing, Preemptions: list}})
@@ -214,7 +215,7 @@ func (m *marked) tenTimes(t *testing.T, which int, class record.PointClass, timi
 // A place that the thread does not reach is a divergence that names the place.
 func TestPreemptionIsMissed(t *testing.T) {
 	m := recordMarks(t)
-	list, _ := m.expect(0, record.PointPC, []stop{{1, 2}})
+	list, _ := m.expect(0, eventlog.PointPC, []stop{{1, 2}})
 	list[0].Count = marks + 1
 	_, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}})
 	var d *replay.DivergenceError
@@ -237,7 +238,7 @@ func TestPreemptionIsMissed(t *testing.T) {
 // Preemptions that a search has found are used by every replay.
 func TestPreemptionsAreFound(t *testing.T) {
 	m := recordMarks(t)
-	list, want := m.expect(0, record.PointPC, []stop{{1, 2}, {0, 1}})
+	list, want := m.expect(0, eventlog.PointPC, []stop{{1, 2}, {0, 1}})
 	if err := m.rec.SetFound(&record.Found{Timing: record.TimingEager, Preemptions: list, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
@@ -246,8 +247,8 @@ func TestPreemptionsAreFound(t *testing.T) {
 			t.Errorf("%+v: %s, want %s, %v", o, got, want, err)
 		}
 	}
-	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}})
-	if _, ordered := m.expect(0, record.PointPC, nil); err != nil || !strings.HasPrefix(plain, ordered) {
+	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Preemptions: []eventlog.Preemption{}}})
+	if _, ordered := m.expect(0, eventlog.PointPC, nil); err != nil || !strings.HasPrefix(plain, ordered) {
 		t.Errorf("without: %s, %v", plain, err)
 	}
 }
@@ -255,7 +256,7 @@ func TestPreemptionsAreFound(t *testing.T) {
 // Moments belong to the log: they continue to count after a preemption at the same instruction.
 func TestMomentsBesidePreemptions(t *testing.T) {
 	m := recordMarks(t)
-	list, _ := m.expect(0, record.PointPC, []stop{{0, 1}, {1, 2}, {0, 3}})
+	list, _ := m.expect(0, eventlog.PointPC, []stop{{0, 1}, {1, 2}, {0, 3}})
 	step := m.steps[0][0]
 	for count := uint64(1); count <= marks; count++ {
 		var seen []byte
@@ -314,7 +315,7 @@ func TestPreemptionsBesideSignals(t *testing.T) {
 // interruptedPlan keeps the second thread before its first mark, in the step that the signal ends,
 // until the third has left one; and before the mark after the signal, until the third has
 // finished. nil: the recording does not have these steps.
-func interruptedPlan(t *testing.T, m *marked) ([]record.Preemption, string) {
+func interruptedPlan(t *testing.T, m *marked) ([]eventlog.Preemption, string) {
 	const computes, leaves = 2, 3
 	sleeps, next := map[uint32]markStep{}, map[uint32]uint64{}
 	var async bool
@@ -325,15 +326,15 @@ func interruptedPlan(t *testing.T, m *marked) ([]record.Preemption, string) {
 		}
 		position++
 		switch {
-		case e.Kind == record.KindSyscall && e.Object == unix.SYS_CLOCK_NANOSLEEP && sleeps[e.Thread].begin == 0:
+		case e.Kind == eventlog.KindSyscall && e.Object == unix.SYS_CLOCK_NANOSLEEP && sleeps[e.Thread].begin == 0:
 			sleeps[e.Thread] = markStep{e.Thread, e.Ordinal, position, 0}
 		case sleeps[e.Thread].begin != 0 && next[e.Thread] == 0:
 			next[e.Thread] = position
 		}
 		switch {
-		case e.Kind == record.KindSignal && first == 0:
+		case e.Kind == eventlog.KindSignal && first == 0:
 			first, async = e.Ordinal, e.Thread == computes && e.Args[0] == agent.SignalAsync
-		case e.Kind == record.KindSignalEnd && back == 0:
+		case e.Kind == eventlog.KindSignalEnd && back == 0:
 			back, returned = e.Ordinal, position
 		}
 	}
@@ -342,9 +343,9 @@ func interruptedPlan(t *testing.T, m *marked) ([]record.Preemption, string) {
 		return nil, ""
 	}
 	begun := max(sleeps[leaves].begin, sleeps[computes].begin)
-	return []record.Preemption{
-		{Thread: computes, Ordinal: sleeps[computes].ordinal, Class: record.PointPC, PC: m.mark, Count: 1, Until: begun},
-		{Thread: leaves, Ordinal: sleeps[leaves].ordinal, Class: record.PointPC, PC: m.mark, Count: 2, Until: returned},
-		{Thread: computes, Ordinal: back, Class: record.PointPC, PC: m.mark, Count: 1, Until: returned},
+	return []eventlog.Preemption{
+		{Thread: computes, Ordinal: sleeps[computes].ordinal, Class: eventlog.PointPC, PC: m.mark, Count: 1, Until: begun},
+		{Thread: leaves, Ordinal: sleeps[leaves].ordinal, Class: eventlog.PointPC, PC: m.mark, Count: 2, Until: returned},
+		{Thread: computes, Ordinal: back, Class: eventlog.PointPC, PC: m.mark, Count: 1, Until: returned},
 	}, "baabbbaa"
 }

@@ -7,7 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -140,15 +140,15 @@ func (p *probes) readLog() error {
 			return nil // the replay ends there
 		}
 		position++
-		if e.Kind == record.KindSignal && len(e.Args) > 1 && record.SignalPlace(e.Args[0]) == record.PlaceAsync {
+		if e.Kind == eventlog.KindSignal && len(e.Args) > 1 && eventlog.SignalPlace(e.Args[0]) == eventlog.PlaceAsync {
 			p.in.returns = append(p.in.returns, e.Args[1])
 		}
 		for _, x := range e.Payloads {
 			k := kernelAccess{thread: e.Thread, ordinal: e.Ordinal, position: position, pc: evidence.Addr(e.Site), addr: uint64(x.Addr), size: uint64(len(x.Data))}
 			switch {
-			case x.Kind == record.PayloadOut:
+			case x.Kind == eventlog.PayloadOut:
 				k.data = x.Data
-			case x.Kind == record.PayloadDigest && len(x.Data) == 16:
+			case x.Kind == eventlog.PayloadDigest && len(x.Data) == 16:
 				k.size = binary.LittleEndian.Uint64(x.Data[8:])
 			default:
 				continue

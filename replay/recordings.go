@@ -6,6 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -121,7 +122,7 @@ func (r *recordings) leftOver(p *tracee.Process, reordered bool) (uint64, error)
 				done[e.Thread] = known.Ordinal
 			}
 		}
-		if e.Ordinal > done[e.Thread] && e.Flags&agent.EventSoft == 0 && e.Kind != record.KindLimit {
+		if e.Ordinal > done[e.Thread] && e.Flags&agent.EventSoft == 0 && e.Kind != eventlog.KindLimit {
 			left++
 		}
 	}
@@ -129,7 +130,7 @@ func (r *recordings) leftOver(p *tracee.Process, reordered bool) (uint64, error)
 }
 
 // nextEvent returns the thread's next event in the log; nil if there is none.
-func (r *recordings) nextEvent(p *tracee.Process, t *tracee.Thread) (*record.Event, error) {
+func (r *recordings) nextEvent(p *tracee.Process, t *tracee.Thread) (*eventlog.Event, error) {
 	known, err := p.ReadThread(t.Index)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -137,7 +138,7 @@ func (c *controller) prepare() error {
 	}
 	for i, s := range c.stages {
 		var core *image.Process
-		var preemptions []record.Preemption
+		var preemptions []eventlog.Preemption
 		if i == len(c.stages)-1 {
 			core, s.schedule, preemptions = c.core, c.request.schedule, c.request.Preemptions
 		}

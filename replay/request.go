@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Request says what a replay does and what it observes. It is a PlainRequest, a WatchRequest, a
@@ -27,7 +28,7 @@ type Common struct {
 	Timing record.Timing
 	// Preemptions are made in addition to the order of events. If nil, those that a search found
 	// and wrote into the recording are made.
-	Preemptions []record.Preemption
+	Preemptions []eventlog.Preemption
 	// Hooks are called at Moments.
 	Hooks []Hook
 	// AtEnd is called when the replay has ended or stopped early, while the process still exists.
@@ -52,7 +53,7 @@ type PlainRequest struct {
 	// Verify compares the process at its end with the recording's core.
 	Verify bool
 	// Schedule is another order of the recorded events. If nil, the recorded order is used.
-	Schedule record.Schedule
+	Schedule eventlog.Schedule
 }
 
 // Watching traces the accesses to words of the process. The zero value traces none.
@@ -102,7 +103,7 @@ type FreeRequest struct {
 	Watching
 	// Schedule is another order of the events. It may have more events of a thread than the log.
 	// If nil, the recorded order is used.
-	Schedule record.Schedule
+	Schedule eventlog.Schedule
 	// Edits change the run, each at one point.
 	Edits []Edit
 	// Breaks are instructions where the process is inspected or changed.
@@ -113,7 +114,7 @@ type FreeRequest struct {
 type parts struct {
 	Common
 	verify   bool
-	schedule record.Schedule
+	schedule eventlog.Schedule
 	watching Watching
 	step     *Stepping
 	walk     *Walk

@@ -20,6 +20,8 @@ import (
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+	"diagnose/replay/record/integrity"
 )
 
 // TestNoRoom records where there is no room for all data, or soon will be none. The program must
@@ -84,7 +86,7 @@ func checkCut(t *testing.T, dir string) {
 	if kind := rec.Manifest.Outcome.Kind; kind != record.OutcomeCut {
 		t.Fatalf("the recording is %s: there was room", kind)
 	}
-	checked, err := record.Check(t.Context(), rec.Dir)
+	checked, err := integrity.Check(t.Context(), rec.Dir)
 	if err != nil || len(checked.Problems) == 0 || !checked.Problems[0].Cut {
 		t.Errorf("checked: %+v, %v", checked, err)
 	}
@@ -119,7 +121,7 @@ func TestEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rec.Close()
-	if !slices.ContainsFunc(rec.Manifest.Limits, func(l record.Limit) bool { return l.Kind == record.LimitPlace.String() }) {
+	if !slices.ContainsFunc(rec.Manifest.Limits, func(l eventlog.Limit) bool { return l.Kind == eventlog.LimitPlace.String() }) {
 		t.Errorf("limits: %+v", rec.Manifest.Limits)
 	}
 }

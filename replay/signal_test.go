@@ -20,6 +20,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // interruption is the state that a handler finds at its first instruction.
@@ -91,14 +92,14 @@ func TestSignalMoment(t *testing.T) {
 }
 
 // lastInterruption returns the last signal of a number that arrived between two events.
-func lastInterruption(t *testing.T, rec *record.Recording, signal unix.Signal) *record.Event {
+func lastInterruption(t *testing.T, rec *record.Recording, signal unix.Signal) *eventlog.Event {
 	t.Helper()
-	var last *record.Event
+	var last *eventlog.Event
 	for e, err := range rec.Log.Ordered() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindSignal && e.Object == uint64(signal) && record.SignalPlace(e.Args[0]) == record.PlaceAsync {
+		if e.Kind == eventlog.KindSignal && e.Object == uint64(signal) && eventlog.SignalPlace(e.Args[0]) == eventlog.PlaceAsync {
 			c := *e // the iterator uses the slices again
 			c.Args, c.Payloads = slices.Clone(e.Args), slices.Clone(e.Payloads)
 			for i := range c.Payloads {
@@ -113,7 +114,7 @@ func lastInterruption(t *testing.T, rec *record.Recording, signal unix.Signal) *
 	return last
 }
 
-func loggedState(t *testing.T, e *record.Event) (state agent.RawSignalState) {
+func loggedState(t *testing.T, e *eventlog.Event) (state agent.RawSignalState) {
 	t.Helper()
 	if len(e.Payloads) < 2 {
 		t.Fatal("the signal has no registers in the log")

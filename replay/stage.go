@@ -13,6 +13,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -26,10 +27,10 @@ type stage struct {
 	shared bool
 
 	image    *os.File // mapped by the process
-	layout   *record.Image
-	schedule record.Schedule
+	layout   *eventlog.Image
+	schedule eventlog.Schedule
 	// preemptions are made in addition to that order.
-	preemptions []record.Preemption
+	preemptions []eventlog.Preemption
 	events      uint64
 	sites       []byte
 	traps       map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not searched yet
@@ -71,7 +72,7 @@ func (s *stage) close() {
 
 // prepare makes the image. core is the recorded end, nil if there is none. preemptions are made in
 // addition to the recorded order; nil: those of the recording.
-func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, timing record.Timing) error {
+func (s *stage) prepare(core *image.Process, preemptions []eventlog.Preemption, timing record.Timing) error {
 	for _, l := range s.rec.Manifest.Limits {
 		s.limits = append(s.limits, l.Text)
 	}
@@ -86,7 +87,7 @@ func (s *stage) prepare(core *image.Process, preemptions []record.Preemption, ti
 	if s.image, err = unlinked(); err != nil {
 		return err
 	}
-	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, record.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
+	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, eventlog.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
 		return tracee.Inputf("replay: %w", err)
 	}
 	s.events = s.layout.Events
@@ -127,9 +128,9 @@ func (s *stage) readSchedule() error {
 }
 
 // addLimits adds the limits that are not in the list.
-func (s *stage) addLimits(limits []record.Limit) {
+func (s *stage) addLimits(limits []eventlog.Limit) {
 	for _, l := range limits {
-		s.shared = s.shared || l.Kind == record.LimitShared.String()
+		s.shared = s.shared || l.Kind == eventlog.LimitShared.String()
 		if !slices.Contains(s.limits, l.Text) {
 			s.limits = append(s.limits, l.Text)
 		}
@@ -138,7 +139,7 @@ func (s *stage) addLimits(limits []record.Limit) {
 
 // severalThreads reports whether events of more than one thread are replayed.
 func (s *stage) severalThreads() bool {
-	return slices.ContainsFunc(s.schedule, func(t record.Turn) bool { return t.Thread != s.schedule[0].Thread })
+	return slices.ContainsFunc(s.schedule, func(t eventlog.Turn) bool { return t.Thread != s.schedule[0].Thread })
 }
 
 // unlinked creates a private file without a name, which disappears when this process ends. It is
@@ -214,8 +215,8 @@ func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 }
 
 // eventAt reads an event of the image, by its address in the process.
-func (s *stage) eventAt(addr uint64) (*record.Event, error) {
-	at := int64(addr) - int64(record.ImageBase)
+func (s *stage) eventAt(addr uint64) (*eventlog.Event, error) {
+	at := int64(addr) - int64(eventlog.ImageBase)
 	layout := s.layout
 	if at < 0 || at >= layout.Size {
 		return nil, fmt.Errorf("replay: an event at %#x, outside of the image", addr)
@@ -232,7 +233,7 @@ func (s *stage) eventAt(addr uint64) (*record.Event, error) {
 	if _, err := s.image.ReadAt(b, at); err != nil {
 		return nil, fmt.Errorf("replay: image: %w", err)
 	}
-	e, _, err := record.DecodeEvent(b)
+	e, _, err := eventlog.DecodeEvent(b)
 	return e, err
 }
 
@@ -250,7 +251,7 @@ func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
 
 // usePreemptions takes the requested preemptions, or those that the recording has for this timing.
 // If only a part of the order is replayed, later ones are left out.
-func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, part bool) error {
+func (s *stage) usePreemptions(given []eventlog.Preemption, timing record.Timing, part bool) error {
 	s.preemptions = given
 	if s.preemptions == nil {
 		found, err := s.rec.Found()
@@ -271,7 +272,7 @@ func (s *stage) usePreemptions(given []record.Preemption, timing record.Timing, 
 		return nil
 	}
 	counts := s.schedule.Events()
-	var kept []record.Preemption
+	var kept []eventlog.Preemption
 	for _, p := range s.preemptions {
 		if p.Ordinal <= counts[p.Thread] {
 			kept = append(kept, p)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/tracee"
@@ -27,7 +28,7 @@ func (c *controller) start() error {
 	}
 	defer null.Close()
 	path, args := m.Program.Execve()
-	l := record.Launch{
+	l := launch.Launch{
 		Path: path, Args: args, Environ: record.Strings(m.Program.Environ),
 		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
 		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
@@ -42,7 +43,7 @@ func (c *controller) start() error {
 		return tracee.Inputf("replay: the recording's random bytes: %w", err)
 	}
 	c.PID, err = l.Start()
-	var cannot *record.StartError
+	var cannot *launch.StartError
 	switch {
 	case errors.As(err, &cannot):
 		return tracee.Inputf("replay: in the directory %s: %w", m.Program.Directory, err)

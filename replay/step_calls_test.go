@@ -7,6 +7,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Calls that are not events are reported at full speed, with the arrival at their return address.
@@ -25,11 +26,11 @@ func TestSteppingCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindMutex && e.Object == uint64(mutex) {
+		if e.Kind == eventlog.KindMutex && e.Object == uint64(mutex) {
 			taken = e.Ordinal
 		}
 	}
-	calls := func(list []record.Preemption) map[evidence.Addr][]replay.Stepped {
+	calls := func(list []eventlog.Preemption) map[evidence.Addr][]replay.Stepped {
 		told := map[evidence.Addr][]replay.Stepped{}
 		step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 1, To: 1000}}, Calls: []evidence.Addr{unlock, lock}, On: func(s *replay.Stepped) {
 			if s.First == uint64(mutex) {
@@ -45,7 +46,7 @@ func TestSteppingCalls(t *testing.T) {
 		}
 		return told
 	}
-	told := calls([]record.Preemption{})
+	told := calls([]eventlog.Preemption{})
 	// The first lock is the event.
 	if taken == 0 || len(told[lock]) != times-1 || len(told[unlock]) != times {
 		t.Fatalf("event %d: %+v", taken, told)
@@ -62,7 +63,7 @@ func TestSteppingCalls(t *testing.T) {
 	}
 	// After a preemption, arrivals are counted from there.
 	third := told[unlock][2]
-	told = calls([]record.Preemption{{Thread: 2, Ordinal: taken, Class: record.PointPC, PC: third.PC, Count: third.Count, Until: third.Position}})
+	told = calls([]eventlog.Preemption{{Thread: 2, Ordinal: taken, Class: eventlog.PointPC, PC: third.PC, Count: third.Count, Until: third.Position}})
 	if len(told[unlock]) != times {
 		t.Fatalf("preempted: %+v", told)
 	}

@@ -7,6 +7,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Every access is reported with the arrival at its instruction: a preemption at that arrival
@@ -19,7 +20,7 @@ func TestStepping(t *testing.T) {
 	for _, s := range m.steps[0] {
 		windows[s.thread] = replay.StepWindow{From: s.ordinal, To: s.ordinal}
 	}
-	trace := func(list []record.Preemption) (stores []replay.Stepped, left string) {
+	trace := func(list []eventlog.Preemption) (stores []replay.Stepped, left string) {
 		left, _, err := m.replay(t, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}, Stepping: replay.Stepping{
 			Windows: windows, Most: 1 << 20, On: func(s *replay.Stepped) {
 				if s.Addr == at && s.Kind == evidence.Write {
@@ -31,8 +32,8 @@ func TestStepping(t *testing.T) {
 		}
 		return stores, left
 	}
-	stores, left := trace([]record.Preemption{})
-	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}})
+	stores, left := trace([]eventlog.Preemption{})
+	plain, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}})
 	if err != nil || left != plain || len(stores) != 3*marks {
 		t.Fatalf("%s, without stepping %s, %d stores, %v", left, plain, len(stores), err)
 	}
@@ -45,7 +46,7 @@ func TestStepping(t *testing.T) {
 	// Right before the third store of the first thread: the other two threads see the old value,
 	// and their marks overwrite its own.
 	s := stores[2]
-	list := []record.Preemption{{Thread: s.Thread, Ordinal: s.Ordinal, Class: record.PointPC, PC: s.PC, Count: s.Count, Until: m.all(0)}}
+	list := []eventlog.Preemption{{Thread: s.Thread, Ordinal: s.Ordinal, Class: eventlog.PointPC, PC: s.PC, Count: s.Count, Until: m.all(0)}}
 	traced, left := trace(list)
 	plain, _, err = m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}})
 	if err != nil || left != plain || len(traced) != 3*marks {
@@ -81,7 +82,7 @@ func TestSteppingLeavesLoops(t *testing.T) {
 			seen[s.Thread]++
 		}
 	}}
-	r, _ := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Stepping: *step})
+	r, _ := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}, Stepping: *step})
 	if r == nil || r.End == replay.EndMoment {
 		t.Fatalf("%d instructions do not do: %+v", most, r)
 	}
@@ -114,7 +115,7 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 			t.Errorf("an access in code of nobody's: %+v", s)
 		}
 	}}
-	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Verify: true, Stepping: *step})
+	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}, Verify: true, Stepping: *step})
 	if err != nil || r.End != replay.EndFailure || seen != 1 {
 		t.Fatalf("%+v, %v, %d accesses of the global", r, err, seen)
 	}
@@ -153,7 +154,7 @@ func TestSteppingShares(t *testing.T) {
 			t.Errorf("arrival %d of %d instructions: %+v", s.Count, share, s)
 		}
 	}}
-	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}, Stepping: *step})
+	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}, Stepping: *step})
 	if r == nil || r.End == replay.EndMoment || !r.StepsCut {
 		t.Fatalf("%+v, %v, cut %v", r, err, r.StepsCut)
 	}

@@ -8,7 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
 )
 
@@ -181,9 +181,9 @@ func (j *judge) waiting(t *tracee.Thread, p *image.Process) (WaitingThread, erro
 	}
 	w.Ordinal, w.Ended = r.Ordinal, r.State == agent.REnded
 	if r.WaitsFor != 0 {
-		w.Waits, w.Object = record.Kind(r.WaitsFor).String(), evidence.Addr(r.WaitsObject)
-		if record.Kind(r.WaitsFor) == record.KindSyscall {
-			w.Waits, w.Object = "the result of "+record.SyscallName(r.WaitsObject), 0
+		w.Waits, w.Object = eventlog.Kind(r.WaitsFor).String(), evidence.Addr(r.WaitsObject)
+		if eventlog.Kind(r.WaitsFor) == eventlog.KindSyscall {
+			w.Waits, w.Object = "the result of "+eventlog.SyscallName(r.WaitsObject), 0
 		} else if p != nil && w.Object != 0 {
 			w.ObjectName = p.Place(w.Object).Text
 		}

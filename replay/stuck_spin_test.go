@@ -13,6 +13,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // A thread that waits in a loop is reported with the memory that it reads there; a thread that
@@ -23,7 +24,7 @@ func TestStuckTellsSpinning(t *testing.T) {
 		t.Fatal(err)
 	}
 	spun := func(rec *record.Recording) (*replay.StuckError, evidence.Addr) {
-		_, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []record.Preemption{}}})
+		_, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}})
 		var stuck *replay.StuckError
 		if err == nil {
 			return nil, 0
@@ -82,7 +83,7 @@ func TestLookDisturbsNothing(t *testing.T) {
 	for range mostRecordings {
 		var count [4]byte
 		options := replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Hooks: []replay.Hook{{
-			At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, record.KindSyscall, unix.SYS_GETPPID)[0], PC: symbol(t, core, "arrive"), Count: arrivals},
+			At: evidence.Moment{Thread: 1, Ordinal: ordinals(t, rec, 1, eventlog.KindSyscall, unix.SYS_GETPPID)[0], PC: symbol(t, core, "arrive"), Count: arrivals},
 			Do: func(s *replay.Stopped) error {
 				_, err := s.ReadMemory(symbol(t, core, "count"), count[:])
 				return err

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"diagnose/evidence"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 func TestDivergenceText(t *testing.T) {
-	write := &record.Event{Kind: record.KindSyscall, Object: 1, Args: []uint64{1, 0x7fffffffe000, 12}}
-	futex := &record.Event{Kind: record.KindSyscall, Object: 202, Args: []uint64{0x555555558040, 128}}
-	lock := &record.Event{Kind: record.KindMutex, Object: 0x404080, Args: []uint64{uint64(record.SyncLock)}}
+	write := &eventlog.Event{Kind: eventlog.KindSyscall, Object: 1, Args: []uint64{1, 0x7fffffffe000, 12}}
+	futex := &eventlog.Event{Kind: eventlog.KindSyscall, Object: 202, Args: []uint64{0x555555558040, 128}}
+	lock := &eventlog.Event{Kind: eventlog.KindMutex, Object: 0x404080, Args: []uint64{uint64(eventlog.SyncLock)}}
 	at := evidence.Moment{Thread: 3, Ordinal: 1204}
 	for _, c := range []struct {
 		e    DivergenceError
@@ -57,7 +57,7 @@ func TestStuckText(t *testing.T) {
 }
 
 func TestHookOrder(t *testing.T) {
-	s := record.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 1}}
+	s := eventlog.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 1}}
 	hook := func(thread uint32, ordinal uint64) Hook {
 		return Hook{At: evidence.Moment{Thread: thread, Ordinal: ordinal}}
 	}

@@ -12,8 +12,8 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay"
+	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/record"
 )
 
 // seenHit has the part of an access that both sources report.
@@ -68,7 +68,7 @@ func reference(t *testing.T, exe, stdin string, main uint64, low, high uint64, w
 	defer null.Close()
 	s := &stepper{watches: watches, threads: map[int]*stepped{}, known: make([]uint64, len(watches)), insts: map[uint64]*x86.Inst{}, low: low, high: high}
 	err = ptrace.OnThread(func() error {
-		l := record.Launch{Path: exe, Args: []string{exe}, Environ: os.Environ(), Files: []uintptr{in.Fd(), null.Fd(), null.Fd()},
+		l := launch.Launch{Path: exe, Args: []string{exe}, Environ: os.Environ(), Files: []uintptr{in.Fd(), null.Fd(), null.Fd()},
 			Options: ptrace.ExitKill | ptrace.TraceClone}
 		pid, err := l.Start()
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/internal/wording"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Visit replays again the passes that saw these accesses of the log (indices of
@@ -236,8 +236,8 @@ func (p *Plan) callOf(a *evidence.Access) string {
 		if err != nil || e.Ordinal > a.Ordinal {
 			return ""
 		}
-		if e.Ordinal == a.Ordinal && e.Kind == record.KindSyscall {
-			return record.SyscallName(e.Object)
+		if e.Ordinal == a.Ordinal && e.Kind == eventlog.KindSyscall {
+			return eventlog.SyscallName(e.Object)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // AtEnd calls use with the process at a recording's end: its core, or a replay
@@ -55,7 +56,7 @@ func Calls(rec *record.Recording, log *evidence.AccessLog) (map[CallKey]string, 
 	}
 	for thread := range threads {
 		for e, err := range rec.Log.Events(thread) {
-			var cut *record.CutError
+			var cut *eventlog.CutError
 			if errors.As(err, &cut) {
 				break
 			}
@@ -67,8 +68,8 @@ func Calls(rec *record.Recording, log *evidence.AccessLog) (map[CallKey]string, 
 				continue
 			}
 			wanted[key] = e.Kind.String()
-			if e.Kind == record.KindSyscall {
-				wanted[key] = record.SyscallName(e.Object)
+			if e.Kind == eventlog.KindSyscall {
+				wanted[key] = eventlog.SyscallName(e.Object)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // history holds the log's context of accesses: the order between threads, the
@@ -86,7 +87,7 @@ func readHistory(rec *record.Recording) (*history, error) {
 		locks:   map[lockKey]int{}, last: map[evidence.Addr]taker{}, created: map[uint32]taker{}, nested: map[uint32][]uint8{},
 	}
 	for e, err := range rec.Log.Ordered() {
-		var cut *record.CutError
+		var cut *eventlog.CutError
 		if errors.As(err, &cut) {
 			r.history.cut = err
 			break
@@ -118,7 +119,7 @@ type taker struct {
 	ordinal uint64
 }
 
-func (r *historyReader) event(e *record.Event) {
+func (r *historyReader) event(e *eventlog.Event) {
 	h := r.history
 	h.events++
 	t := h.threads[e.Thread]
@@ -129,7 +130,7 @@ func (r *historyReader) event(e *record.Event) {
 	t.positions = append(t.positions, h.events)
 	now := taker{e.Thread, e.Ordinal}
 	switch e.Kind {
-	case record.KindCreate:
+	case eventlog.KindCreate:
 		if e.Result == 0 {
 			r.created[uint32(e.Object)] = now
 			created := &threadHistory{}
@@ -138,34 +139,34 @@ func (r *historyReader) event(e *record.Event) {
 			}
 			h.threads[uint32(e.Object)] = created
 		}
-	case record.KindStart:
+	case eventlog.KindStart:
 		if len(e.Args) > 1 {
 			t.tid = int(e.Args[1])
 		}
 		if by, found := r.created[e.Thread]; found {
 			r.edge(by, now, false)
 		}
-	case record.KindJoin:
+	case eventlog.KindJoin:
 		if joined := h.threads[uint32(e.Object)]; joined != nil && e.Result == 0 {
 			r.edge(taker{uint32(e.Object), uint64(len(joined.positions))}, now, false)
 		}
-	case record.KindMutex, record.KindRWLock, record.KindSpin:
+	case eventlog.KindMutex, eventlog.KindRWLock, eventlog.KindSpin:
 		r.take(e, t, now)
-	case record.KindCond:
+	case eventlog.KindCond:
 		t.waits = append(t.waits, e.Ordinal)
-	case record.KindSignal:
-		if len(e.Args) > 0 && record.SignalPlace(e.Args[0]) == record.PlaceAsync {
+	case eventlog.KindSignal:
+		if len(e.Args) > 0 && eventlog.SignalPlace(e.Args[0]) == eventlog.PlaceAsync {
 			h.places = true
 		}
 		r.handler(t, e, append(r.nested[e.Thread], uint8(e.Object)))
-	case record.KindSignalEnd:
+	case eventlog.KindSignalEnd:
 		if n := len(r.nested[e.Thread]); n > 0 {
 			r.handler(t, e, r.nested[e.Thread][:n-1])
 		}
 	}
 }
 
-func (r *historyReader) handler(t *threadHistory, e *record.Event, nested []uint8) {
+func (r *historyReader) handler(t *threadHistory, e *eventlog.Event, nested []uint8) {
 	r.nested[e.Thread] = nested
 	change := handlerChange{ordinal: e.Ordinal}
 	if n := len(nested); n > 0 {
@@ -181,18 +182,18 @@ func (r *historyReader) edge(from, to taker, lock bool) {
 
 // take handles an event of a lock that was taken. Releases are no events, so
 // the order covers only what the previous owner did before it took the lock.
-func (r *historyReader) take(e *record.Event, t *threadHistory, now taker) {
-	if e.Result != 0 || e.Flags&record.FlagInterrupted != 0 || len(e.Args) == 0 {
+func (r *historyReader) take(e *eventlog.Event, t *threadHistory, now taker) {
+	if e.Result != 0 || e.Flags&eventlog.FlagInterrupted != 0 || len(e.Args) == 0 {
 		return
 	}
 	addr := evidence.Addr(e.Object)
 	kind := lockMutex
-	switch how := record.Sync(e.Args[0]); {
-	case e.Kind == record.KindSpin:
+	switch how := eventlog.Sync(e.Args[0]); {
+	case e.Kind == eventlog.KindSpin:
 		kind = lockSpin
-	case e.Kind == record.KindRWLock && (how == record.SyncRead || how == record.SyncTryRead || how == record.SyncTimedRead):
+	case e.Kind == eventlog.KindRWLock && (how == eventlog.SyncRead || how == eventlog.SyncTryRead || how == eventlog.SyncTimedRead):
 		kind = lockReader
-	case e.Kind == record.KindRWLock:
+	case e.Kind == eventlog.KindRWLock:
 		kind = lockWriter
 	}
 	key := lockKey{addr, kind}

@@ -10,7 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // waiting is a thread that waited for a lock when the recording ended.
@@ -62,8 +62,8 @@ func (p *Plan) atEnd(s *replay.Stopped) ([]waiting, error) {
 		if err != nil || r.State == agent.REnded || r.State == agent.RNone {
 			continue
 		}
-		kind := record.Kind(r.WaitsFor)
-		if kind != record.KindMutex && kind != record.KindRWLock && kind != record.KindSpin {
+		kind := eventlog.Kind(r.WaitsFor)
+		if kind != eventlog.KindMutex && kind != eventlog.KindRWLock && kind != eventlog.KindSpin {
 			continue
 		}
 		w := waiting{thread: index, ordinal: r.Ordinal, lock: evidence.Addr(r.WaitsObject)}

@@ -21,6 +21,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 type settings struct {
@@ -32,7 +33,7 @@ type settings struct {
 }
 
 func main() {
-	record.Init()
+	recorder.Init()
 	var s settings
 	flag.IntVar(&s.seeds, "seeds", 300, "schedules of the speed's measurement, and most of a hunt of the table's")
 	flag.IntVar(&s.tries, "tries", 20, "hunts, each with seeds of its own, of which the table has the median")
@@ -95,7 +96,7 @@ func (s *settings) options(ctx context.Context, exe string, args []string) (expl
 	if err != nil {
 		return explore.HuntOptions{}, err
 	}
-	return explore.HuntOptions{FirstOnly: true, Seeds: s.seeds, Budget: s.budget, Record: record.Options{Path: exe, Args: append([]string{exe}, args...),
+	return explore.HuntOptions{FirstOnly: true, Seeds: s.seeds, Budget: s.budget, Record: recorder.Options{Path: exe, Args: append([]string{exe}, args...),
 		Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library, Output: s.dir}}, nil
 }
 

@@ -32,6 +32,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
@@ -42,7 +43,7 @@ type settings struct {
 }
 
 func main() {
-	record.Init()
+	recorder.Init()
 	var s settings
 	flag.IntVar(&s.runs, "runs", 5, "rounds in which everything runs once")
 	flag.IntVar(&s.hits, "hits", 50000, "accesses to be traced")

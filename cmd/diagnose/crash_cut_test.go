@@ -9,6 +9,7 @@ import (
 
 	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 const counting = `
@@ -117,7 +118,7 @@ int main(int argc, char **argv)
 
 // cutBefore removes the core from a recording and cuts its log at the first event of a kind. The
 // end of the run is then unknown except for the outcome. It returns the process's number.
-func cutBefore(t *testing.T, dir string, kind record.Kind, outcome *record.Outcome) int {
+func cutBefore(t *testing.T, dir string, kind eventlog.Kind, outcome *record.Outcome) int {
 	t.Helper()
 	rec, err := record.Open(dir)
 	if err != nil {
@@ -138,7 +139,7 @@ func cutBefore(t *testing.T, dir string, kind record.Kind, outcome *record.Outco
 		t.Fatal(err)
 	}
 	defer log.Close()
-	err = record.WriteLog(log, uint32(rec.Manifest.PID), func(yield func(*record.Event, error) bool) {
+	err = eventlog.WriteLog(log, uint32(rec.Manifest.PID), func(yield func(*eventlog.Event, error) bool) {
 		for e, err := range rec.Log.Ordered() {
 			if err == nil && e.Kind == kind || !yield(e, err) {
 				return
@@ -173,7 +174,7 @@ func TestCrashBehindTheLastEvent(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dir := recordedAt(t, exe)
-			pid := cutBefore(t, dir, record.KindSignal, x.outcome)
+			pid := cutBefore(t, dir, eventlog.KindSignal, x.outcome)
 			got := diagnose(t, nil, "crash", "--recording", dir)
 			for _, want := range []string{"null pointer write of *slot in store: slot is null\n", "SIGSEGV (SEGV_MAPERR)", "lookup (faulting.c:9) returned 0", "[proved]",
 				"0 of 3 replays failed as recorded", fmt.Sprintf("(process %d, 1 thread)", pid), x.limit} {
@@ -196,7 +197,7 @@ func TestCrashBehindTheLastEvent(t *testing.T) {
 func TestCrashBeforeAHandlerThatIsCutOff(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
 	dir := recordedAt(t, exe, "handled")
-	cutBefore(t, dir, record.KindSignal, &record.Outcome{Kind: record.OutcomeRunning})
+	cutBefore(t, dir, eventlog.KindSignal, &record.Outcome{Kind: record.OutcomeRunning})
 	got := diagnose(t, nil, "crash", "--recording", dir)
 	for _, want := range []string{"how the process ended is not known; what follows is the process where its recording ends\n", "unknown: the recording does not have the failure\n", " store("} {
 		if !strings.Contains(got.stdout, want) {

@@ -15,6 +15,7 @@ import (
 
 	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // miscounts prints a wrong total unless its argument is 3 or less.
@@ -174,7 +175,7 @@ func TestFailIfWithoutRecording(t *testing.T) {
 	if err := rules.compile(); err != nil {
 		t.Fatal(err)
 	}
-	err := rules.judge(t.Context(), &record.Result{}, nil)
+	err := rules.judge(t.Context(), &recorder.Result{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "no recording of the run") || exitStatus(err) != exitInternal {
 		t.Errorf("%v", err)
 	}

@@ -14,7 +14,9 @@ import (
 	"diagnose/agent"
 	"diagnose/diagnosis/driver"
 	"diagnose/replay/explore"
+	"diagnose/replay/launch"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 	"diagnose/reports"
 )
 
@@ -140,7 +142,7 @@ func (f *huntFlags) options(c *cobra.Command, args []string) (explore.HuntOption
 	if err != nil {
 		return o, err
 	}
-	o.Record = record.Options{Library: library, Output: f.output, Producer: version(), Warn: func(string) {}}
+	o.Record = recorder.Options{Library: library, Output: f.output, Producer: version(), Warn: func(string) {}}
 	if len(args) == 0 {
 		return o, nil
 	}
@@ -221,8 +223,8 @@ func (f *huntFlags) follow(o *explore.HuntOptions, hunt func() (*explore.HuntRes
 
 // inputOf separates errors of the program from errors of the tool.
 func inputOf(err error) error {
-	var start *record.StartError
-	var unsupported *record.UnsupportedError
+	var start *launch.StartError
+	var unsupported *launch.UnsupportedError
 	var endless *explore.NoEndError
 	if errors.As(err, &start) || errors.As(err, &unsupported) || errors.As(err, &endless) {
 		return &driver.InputError{Err: err}

@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 	"diagnose/reports"
 )
 
@@ -31,7 +31,7 @@ const (
 )
 
 func main() {
-	record.Init()
+	recorder.Init()
 	if os.Getenv("GOGC") == "" {
 		// A report is finished before uncollected memory adds up.
 		debug.SetGCPercent(150)

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"diagnose/internal/crashtest"
-	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 	"diagnose/reports"
 )
 
 // The test binary acts as the command as well, so that exit statuses are real.
 func TestMain(m *testing.M) {
-	record.Init()
+	recorder.Init()
 	if os.Getenv("DIAGNOSE_TEST_MAIN") != "" {
 		os.Exit(run(os.Args[1:]))
 	}

@@ -17,7 +17,9 @@ import (
 	"diagnose/agent"
 	"diagnose/diagnosis/driver"
 	"diagnose/internal/wording"
+	"diagnose/replay/launch"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // recordFlags are the flags of record.
@@ -128,7 +130,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 		return err
 	}
 	ignored := keepIgnored() // the tracer starts with the same ones
-	prepared := record.Prepare()
+	prepared := recorder.Prepare()
 	defer prepared.Close()
 	target, err := agent.FindTarget(args[0])
 	if err != nil {
@@ -145,7 +147,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 		return err // interrupted before there was a program to pass it to
 	}
 	settings := agent.ParseOptions(os.Getenv(agent.OptionsVariable))
-	r := &recorder{flags: f, options: record.Options{
+	r := &programRuns{flags: f, options: recorder.Options{
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(target.Environ(os.Environ()), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again() || f.rules.any(), KeepOutput: len(f.rules.patterns) > 0, MaxSize: int64(f.maxSize) << 20,
 		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
@@ -177,9 +179,9 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 }
 
 // sayAnalysis returns a function that tells the user why the program does not start yet.
-func sayAnalysis() func(record.Analysis) {
+func sayAnalysis() func(recorder.Analysis) {
 	var u *unexpected
-	return func(a record.Analysis) {
+	return func(a recorder.Analysis) {
 		if u == nil {
 			u = newUnexpected(os.Stderr)
 			u.start = u.start.Add(-progressDelay) // the analysis is reported after it has taken that long
@@ -197,10 +199,10 @@ func sayAnalysis() func(record.Analysis) {
 // again reports whether there may be more than one run.
 func (f *recordFlags) again() bool { return f.repeat > 0 || f.untilFail }
 
-// recorder records runs of one program.
-type recorder struct {
+// programRuns records runs of one program.
+type programRuns struct {
 	flags   *recordFlags
-	options record.Options
+	options recorder.Options
 	// interrupted: the user wants no more runs.
 	interrupted chan struct{}
 	checks      checking
@@ -232,7 +234,7 @@ func (c *checking) stop() {
 }
 
 // catch passes on the signals that the program does not receive by itself.
-func (r *recorder) catch() (stop func()) {
+func (r *programRuns) catch() (stop func()) {
 	caught, passed := make(chan os.Signal, 64), make(chan os.Signal)
 	r.options.Signals, r.interrupted = passed, make(chan struct{}, 1)
 	signal.Notify(caught, forwarded(r.options.Ignored)...)
@@ -265,11 +267,11 @@ func (r *recorder) catch() (stop func()) {
 }
 
 // once makes one run. An interrupt is for the program.
-func (r *recorder) once() (record.Result, error) {
+func (r *programRuns) once() (recorder.Result, error) {
 	before := r.flags.rules.before()
-	result, err := record.Run(context.Background(), r.options)
-	var start *record.StartError
-	var unsupported *record.UnsupportedError
+	result, err := recorder.Run(context.Background(), r.options)
+	var start *launch.StartError
+	var unsupported *launch.UnsupportedError
 	if errors.As(err, &start) || errors.As(err, &unsupported) {
 		err = &driver.InputError{Err: err}
 	}
@@ -282,7 +284,7 @@ func (r *recorder) once() (record.Result, error) {
 }
 
 // summary is the one line about a run.
-func (r *recorder) summary(result *record.Result) string {
+func (r *programRuns) summary(result *recorder.Result) string {
 	switch {
 	case result.Dir == "" && result.Failed:
 		return result.Why + "; nothing was kept"
@@ -330,7 +332,7 @@ func unrecorded(dir string) bool {
 const mostOthers = 3
 
 // sayMismatched tells of misuse of the heap that the program survived.
-func sayMismatched(result *record.Result) {
+func sayMismatched(result *recorder.Result) {
 	n := result.Outcome.Mismatched
 	if n == 0 {
 		return
@@ -345,7 +347,7 @@ func sayMismatched(result *record.Result) {
 
 // sayOthers names the last child processes that failed in addition to the one that is reported: the
 // last failure is nearest to the failure of the run.
-func sayOthers(failed *record.Result) {
+func sayOthers(failed *recorder.Result) {
 	if failed.Dir == "" || !failed.Failed {
 		return
 	}
@@ -368,7 +370,7 @@ func sayOthers(failed *record.Result) {
 }
 
 // sayCause says which command finds the cause of a failed run, if one can.
-func sayCause(failed, passed *record.Result) {
+func sayCause(failed, passed *recorder.Result) {
 	if failed.Failed && failed.Dir != "" {
 		sayRefused(failed.Refused)
 	}
@@ -391,7 +393,7 @@ func sayCause(failed, passed *record.Result) {
 }
 
 // hasCore reports whether the recording of a run that failed has a core.
-func hasCore(result *record.Result) bool {
+func hasCore(result *recorder.Result) bool {
 	if result.Dir == "" {
 		return false
 	}

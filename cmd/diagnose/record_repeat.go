@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/diagnosis/driver"
-	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // tally is the result of the runs so far.
 type tally struct {
 	runs, failures int
 	// last is the last run that passed, first the first one that failed.
-	last, first *record.Result
+	last, first *recorder.Result
 	// interrupted is the run that the user ended; nil if none was running.
-	interrupted *record.Result
+	interrupted *recorder.Result
 }
 
 // repeat records runs until there are enough.
-func (r *recorder) repeat() error {
+func (r *programRuns) repeat() error {
 	var t tally
 	progress := newProgress(os.Stderr)
 	defer progress.clear()
@@ -59,12 +59,12 @@ func (r *recorder) repeat() error {
 	return r.report(&t)
 }
 
-func (r *recorder) enough(t *tally) bool {
+func (r *programRuns) enough(t *tally) bool {
 	return r.flags.repeat > 0 && t.runs >= r.flags.repeat || r.flags.untilFail && t.failures > 0
 }
 
 // stopped reports whether the user ended the run and wants no more runs.
-func (r *recorder) stopped(result *record.Result) bool {
+func (r *programRuns) stopped(result *recorder.Result) bool {
 	if len(r.interrupted) == 0 || !result.Status.Signaled() {
 		return false
 	}
@@ -76,7 +76,7 @@ func (r *recorder) stopped(result *record.Result) bool {
 }
 
 // addResult adds a run, and keeps only the recordings that are needed.
-func (t *tally) addResult(result *record.Result) error {
+func (t *tally) addResult(result *recorder.Result) error {
 	t.runs++
 	if !result.Failed {
 		old := t.last
@@ -91,7 +91,7 @@ func (t *tally) addResult(result *record.Result) error {
 	return nil
 }
 
-func drop(result *record.Result) error {
+func drop(result *recorder.Result) error {
 	if result == nil || result.Dir == "" {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (t *tally) String() string {
 }
 
 // report prints which recordings of all runs were kept.
-func (r *recorder) report(t *tally) error {
+func (r *programRuns) report(t *tally) error {
 	if t.first != nil {
 		say(fmt.Sprintf("%v; the first that failed: %s", t, r.summary(t.first)))
 	}
@@ -140,7 +140,7 @@ const hangReplay = 20 * time.Second
 
 // reportInterrupted prints which recordings were kept of the run that the user ended. The run may
 // have hung, so it also prints what the threads waited for.
-func (r *recorder) reportInterrupted(t *tally) {
+func (r *programRuns) reportInterrupted(t *tally) {
 	text := fmt.Sprintf("run %d was interrupted: %s", t.runs+1, r.summary(t.interrupted))
 	if t.first == nil && t.last == nil {
 		text = "no run was completed; " + text

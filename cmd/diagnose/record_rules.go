@@ -17,6 +17,7 @@ import (
 
 	"diagnose/diagnosis/driver"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // failRules say when a run that ended well has failed.
@@ -76,7 +77,7 @@ func (r *failRules) before() map[string]os.FileInfo {
 
 // judge applies the rules to a run that did not fail by itself. If a rule is broken, judge notes
 // that in the recording.
-func (r *failRules) judge(ctx context.Context, result *record.Result, before map[string]os.FileInfo) error {
+func (r *failRules) judge(ctx context.Context, result *recorder.Result, before map[string]os.FileInfo) error {
 	if !r.any() || result.Failed {
 		return nil
 	}
@@ -91,12 +92,12 @@ func (r *failRules) judge(ctx context.Context, result *record.Result, before map
 		result.Failed, result.Why, result.Outcome.Declared = true, "the program "+d.Words(), d
 		return nil
 	}
-	return record.Declare(result, culprit, d)
+	return recorder.Declare(result, culprit, d)
 }
 
 // broken finds the first rule by which a run failed, and the directory, relative to that of the
 // run, of the process that the rule is about.
-func (r *failRules) broken(ctx context.Context, result *record.Result, before map[string]os.FileInfo) (culprit string, d *record.Declared, err error) {
+func (r *failRules) broken(ctx context.Context, result *recorder.Result, before map[string]os.FileInfo) (culprit string, d *record.Declared, err error) {
 	if len(r.patterns) > 0 {
 		if result.Dir == "" {
 			return "", nil, errors.New("--fail-if: there is no recording of the run, so its output is not known")
@@ -199,7 +200,7 @@ func checkStatus(ctx context.Context, command string) (int, error) {
 }
 
 // statusOf returns the status that the command ends with after a run.
-func statusOf(result *record.Result) syscall.WaitStatus {
+func statusOf(result *recorder.Result) syscall.WaitStatus {
 	const failed = 1 << 8 // an exit with status 1 (wait(2))
 	if result.Failed && result.Outcome.Declared != nil && result.Status == 0 {
 		return failed

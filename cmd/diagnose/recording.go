@@ -15,6 +15,7 @@ import (
 
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/integrity"
 	"diagnose/reports"
 )
 
@@ -69,7 +70,7 @@ Exit status:
 		Args:              oneRecording,
 		ValidArgsFunction: directories,
 		RunE: func(c *cobra.Command, args []string) error {
-			checked, err := record.Check(c.Context(), args[0])
+			checked, err := integrity.Check(c.Context(), args[0])
 			if err != nil && c.Context().Err() == nil {
 				return &replay.InputError{Err: err}
 			}
@@ -82,7 +83,7 @@ Exit status:
 }
 
 // writeChecked prints the verdict. The error determines the exit status.
-func writeChecked(w io.Writer, dir string, c *record.Checked) error {
+func writeChecked(w io.Writer, dir string, c *integrity.Checked) error {
 	var b bytes.Buffer
 	damaged := 0
 	for _, p := range c.Problems {
@@ -138,7 +139,7 @@ virtual machine. See docs/recording.md.
 // mostPaths bounds the paths that a warning names.
 const mostPaths = 3
 
-func riskText(r *record.Risk) string {
+func riskText(r *integrity.Risk) string {
 	paths := record.Strings(r.Paths[:min(len(r.Paths), mostPaths)])
 	more := ""
 	if n := len(r.Paths) - len(paths); n > 0 {

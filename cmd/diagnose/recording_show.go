@@ -16,6 +16,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/reports"
 )
 
@@ -112,7 +113,7 @@ func (f *showFlags) showEvents(w io.Writer, rec *record.Recording) error {
 	if f.format == string(reports.JSON) {
 		err = f.jsonEvents(w, rec.Log)
 	} else {
-		o := record.TextOptions{Thread: f.thread, Short: shortPayload}
+		o := eventlog.TextOptions{Thread: f.thread, Short: shortPayload}
 		if f.full {
 			o.Short = 0
 		}
@@ -121,14 +122,14 @@ func (f *showFlags) showEvents(w io.Writer, rec *record.Recording) error {
 		}
 		err = f.show(w, false, func(w io.Writer) error { return rec.Log.WriteText(w, o) })
 	}
-	if record.Damaged(err) {
+	if eventlog.Damaged(err) {
 		say("the events end here: " + f.redacted(err.Error()))
 		return nil
 	}
 	return err
 }
 
-func hasThread(l *record.Log, thread uint32) bool {
+func hasThread(l *eventlog.Log, thread uint32) bool {
 	for _, index := range l.Threads() {
 		if index == thread {
 			return true
@@ -171,7 +172,7 @@ type shownPayload struct {
 	Data []byte `json:"data"`
 }
 
-func (f *showFlags) jsonEvents(w io.Writer, l *record.Log) error {
+func (f *showFlags) jsonEvents(w io.Writer, l *eventlog.Log) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -191,11 +192,11 @@ func (f *showFlags) jsonEvents(w io.Writer, l *record.Log) error {
 	return out.Flush()
 }
 
-func (f *showFlags) event(e *record.Event) *shownEvent {
+func (f *showFlags) event(e *eventlog.Event) *shownEvent {
 	s := &shownEvent{Ticket: e.Ticket, Thread: e.Thread, Ordinal: e.Ordinal, Kind: e.Kind.String(), Object: evidence.Addr(e.Object),
 		Result: strconv.FormatInt(e.Result, 10), Site: e.Site, Skipped: e.Skipped, Flags: uint8(e.Flags)}
-	if e.Kind == record.KindSyscall {
-		s.Name = record.SyscallName(e.Object)
+	if e.Kind == eventlog.KindSyscall {
+		s.Name = eventlog.SyscallName(e.Object)
 	}
 	for _, v := range e.Args {
 		s.Args = append(s.Args, evidence.Addr(v))
@@ -234,7 +235,7 @@ type shown struct {
 	Kinds []shownCount `json:"kinds"`
 	Calls []shownCount `json:"system_calls"`
 	// Limits are the manifest's, and those that only the log has.
-	Limits []record.Limit `json:"limits,omitempty"`
+	Limits []eventlog.Limit `json:"limits,omitempty"`
 	// Cut says where the log ends too early.
 	Cut   string      `json:"cut,omitempty"`
 	Files []shownFile `json:"files"`
@@ -288,7 +289,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 		s.Kinds = append(s.Kinds, shownCount{Name: k.Kind.String(), Events: k.Events, Bytes: k.Bytes})
 	}
 	for _, c := range summary.Calls {
-		s.Calls = append(s.Calls, shownCount{record.SyscallName(c.Number), c.Events, c.Errors, c.Bytes})
+		s.Calls = append(s.Calls, shownCount{eventlog.SyscallName(c.Number), c.Events, c.Errors, c.Bytes})
 	}
 	s.Limits = joinLimits(m.Limits, summary.Limits)
 	if err := rec.Log.Cut(); err != nil {
@@ -298,7 +299,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 	return s, err
 }
 
-func threadEnd(t *record.ThreadSummary) string {
+func threadEnd(t *eventlog.ThreadSummary) string {
 	switch {
 	case t.Err != nil:
 		return strings.TrimPrefix(t.Err.Error(), "record: ")
@@ -310,7 +311,7 @@ func threadEnd(t *record.ThreadSummary) string {
 
 // joinLimits adds the limits that only the log has: the recorder copies them to the manifest only
 // if it lives until the end.
-func joinLimits(manifest, log []record.Limit) []record.Limit {
+func joinLimits(manifest, log []eventlog.Limit) []eventlog.Limit {
 	type place struct {
 		thread  uint32
 		ordinal uint64

@@ -13,6 +13,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 const recordedLog = `log 1 pid 4711
@@ -33,7 +34,7 @@ func madeRecording(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	pid, events, err := record.ReadText(strings.NewReader(recordedLog))
+	pid, events, err := eventlog.ReadText(strings.NewReader(recordedLog))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func madeRecording(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := record.WriteLog(f, pid, events); err != nil {
+	if err := eventlog.WriteLog(f, pid, events); err != nil {
 		t.Fatal(err)
 	}
 	pc, fault := evidence.Addr(0x401234), evidence.Addr(8)
@@ -53,7 +54,7 @@ func madeRecording(t *testing.T) string {
 		PID:     4711,
 		Machine: record.Machine{Kernel: "6.1", CPU: "some", CPUs: 2},
 		Outcome: record.Outcome{Kind: record.OutcomeSignal, Signal: 11, Thread: 2, PC: &pc, FaultAddr: &fault},
-		Limits:  []record.Limit{{Kind: "vdso", Text: "not hidden"}},
+		Limits:  []eventlog.Limit{{Kind: "vdso", Text: "not hidden"}},
 		Times:   record.Times{Started: started, Ended: &ended, UserNS: 2e9},
 	}
 	if err := m.Write(dir); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/reports"
 )
 
@@ -86,7 +87,7 @@ func private(t *testing.T) string {
 		t.Fatal(err)
 	}
 	log := strings.Replace(recordedLog, `"0123456789012345678901234567890123456789\x1b["`, `"zeno said: password=hunter2-hunter2-hunter2\x1b["`, 1)
-	pid, events, err := record.ReadText(strings.NewReader(log))
+	pid, events, err := eventlog.ReadText(strings.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func private(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := record.WriteLog(file, pid, events); err != nil {
+	if err := eventlog.WriteLog(file, pid, events); err != nil {
 		t.Fatal(err)
 	}
 	return dir

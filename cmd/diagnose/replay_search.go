@@ -9,6 +9,7 @@ import (
 	"diagnose/replay"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // replaySearch is the result of a search for a schedule.
@@ -28,10 +29,10 @@ type replaySearch struct {
 	CacheHits int           `json:"cache_hits"`
 	// Events is how far the best replay got. From and To are the events between which the search
 	// ran.
-	Events      uint64              `json:"furthest_event"`
-	From        uint64              `json:"window_from"`
-	To          uint64              `json:"window_to"`
-	Preemptions []record.Preemption `json:"preemptions"`
+	Events      uint64                `json:"furthest_event"`
+	From        uint64                `json:"window_from"`
+	To          uint64                `json:"window_to"`
+	Preemptions []eventlog.Preemption `json:"preemptions"`
 	// Places name the instructions of Preemptions, "" for a preemption after an event.
 	Places []string `json:"places,omitempty"`
 	// Unexplored says which schedules were left out.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // replayable records a shell that ends with status 3.
@@ -84,7 +85,7 @@ func TestReplayDiverged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindSyscall && record.SyscallName(e.Object) == "write" {
+		if e.Kind == eventlog.KindSyscall && eventlog.SyscallName(e.Object) == "write" {
 			changed = e.Offset
 		}
 	}

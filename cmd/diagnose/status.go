@@ -8,6 +8,7 @@ import (
 	"diagnose/diagnosis/driver"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // exitStatus distinguishes the user's mistakes from unusable input and from errors of the tool. It
@@ -29,8 +30,8 @@ func exitStatus(err error) int {
 // read, or no longer fits this machine.
 func unusable(err error) bool {
 	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) ||
-		is[*record.InputError](err) || is[*record.ManifestError](err) || is[*record.VersionError](err) ||
-		is[*record.CutError](err) || is[*record.CorruptError](err)
+		is[*eventlog.InputError](err) || is[*record.ManifestError](err) || is[*eventlog.VersionError](err) ||
+		is[*eventlog.CutError](err) || is[*eventlog.CorruptError](err)
 }
 
 func is[T error](err error) bool {

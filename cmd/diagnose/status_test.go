@@ -20,6 +20,7 @@ import (
 	"diagnose/internal/crashtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 func TestStatusOfErrors(t *testing.T) {
@@ -33,11 +34,11 @@ func TestStatusOfErrors(t *testing.T) {
 		{&driver.InputError{Err: errors.New("x")}, exitInput},
 		{&replay.InputError{Err: errors.New("x")}, exitInput},
 		{&corpus.InputError{Err: errors.New("x")}, exitInput},
-		{&record.InputError{Err: fs.ErrNotExist}, exitInput},
+		{&eventlog.InputError{Err: fs.ErrNotExist}, exitInput},
 		{&record.ManifestError{Field: "pid", What: "is 0"}, exitInput},
-		{&record.VersionError{File: "log", Got: 9, Want: 1}, exitInput},
-		{&record.CutError{File: "log"}, exitInput},
-		{&record.CorruptError{File: "log"}, exitInput},
+		{&eventlog.VersionError{File: "log", Got: 9, Want: 1}, exitInput},
+		{&eventlog.CutError{File: "log"}, exitInput},
+		{&eventlog.CorruptError{File: "log"}, exitInput},
 		{context.Canceled, exitInterrupted},
 		{errInterrupted, exitInterrupted},
 	} {

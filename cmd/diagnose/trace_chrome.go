@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // chromeEvent is one of the Trace Event Format's (Google's document of that
@@ -120,7 +120,7 @@ func (c *chromeTrace) writeTrace() error {
 	}
 	position, shown := uint64(0), 0
 	for e, err := range c.report.events.Ordered() {
-		var cut *record.CutError
+		var cut *eventlog.CutError
 		if errors.As(err, &cut) {
 			break
 		}
@@ -175,15 +175,15 @@ func (c *chromeTrace) access(a *evidence.Access) {
 }
 
 // event adds an event with its duration, which begins where its thread began to wait, if it waited.
-func (c *chromeTrace) event(e *record.Event) {
+func (c *chromeTrace) event(e *eventlog.Event) {
 	c.now++
 	c.tickets, c.times = append(c.tickets, e.Ticket), append(c.times, c.now)
 	c.taken[lockHolder{e.Thread, e.Ordinal}] = c.now
 	switch e.Kind {
-	case record.KindSignal:
+	case eventlog.KindSignal:
 		c.handlers[e.Thread] = append(c.handlers[e.Thread], chromeEvent{Name: "handles " + unix.SignalName(unix.Signal(e.Object)), Category: "signal", Time: c.now})
 		return
-	case record.KindSignalEnd:
+	case eventlog.KindSignalEnd:
 		c.handled(e.Thread)
 		return
 	}
@@ -200,25 +200,25 @@ func (c *chromeTrace) event(e *record.Event) {
 }
 
 // nameOf returns what an event is; empty for events that readers do not look for.
-func (c *chromeTrace) nameOf(e *record.Event) (name, category string) {
+func (c *chromeTrace) nameOf(e *eventlog.Event) (name, category string) {
 	switch e.Kind {
-	case record.KindSyscall:
-		return record.SyscallName(e.Object), "call"
-	case record.KindMutex, record.KindRWLock, record.KindSpin, record.KindCond, record.KindSem, record.KindBarrier, record.KindOnce, record.KindGuard:
+	case eventlog.KindSyscall:
+		return eventlog.SyscallName(e.Object), "call"
+	case eventlog.KindMutex, eventlog.KindRWLock, eventlog.KindSpin, eventlog.KindCond, eventlog.KindSem, eventlog.KindBarrier, eventlog.KindOnce, eventlog.KindGuard:
 		object := c.names[evidence.Addr(e.Object)]
 		if object == "" {
 			object = evidence.Addr(e.Object).String()
 		}
 		return e.Kind.String() + " " + object, "lock"
-	case record.KindJoin, record.KindCreate, record.KindFork, record.KindExec:
+	case eventlog.KindJoin, eventlog.KindCreate, eventlog.KindFork, eventlog.KindExec:
 		return e.Kind.String(), "call"
 	}
 	return "", ""
 }
 
 // arrived returns when the thread of an event began to wait for it.
-func (c *chromeTrace) arrived(e *record.Event) (float64, bool) {
-	if e.Flags&record.FlagArrived == 0 || len(e.Args) == 0 {
+func (c *chromeTrace) arrived(e *eventlog.Event) (float64, bool) {
+	if e.Flags&eventlog.FlagArrived == 0 || len(e.Args) == 0 {
 		return 0, false
 	}
 	ticket := e.Args[len(e.Args)-1]

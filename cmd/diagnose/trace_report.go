@@ -15,7 +15,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/wording"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/reports"
 	"diagnose/watchtrace"
 )
@@ -26,7 +26,7 @@ type traceReport struct {
 	calls map[watchtrace.CallKey]string
 	limit int
 	// events are those of the recording, for a form that shows what threads waited for.
-	events *record.Log
+	events *eventlog.Log
 }
 
 // short says which pass did not reach the recorded end; empty if all did.

@@ -10,7 +10,7 @@ import (
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
 )
 
@@ -145,7 +145,7 @@ type analysis struct {
 	// recording. ending is the process at its end, if the process that is judged is the one at
 	// signalAt; nil otherwise.
 	handled  handledSignals
-	signalAt *record.HandledSignal
+	signalAt *eventlog.HandledSignal
 	ending   *image.Process
 	// handledFault is a fault whose handler was left by a jump, nil if there is none. handledSpent
 	// is the time of its experiments.

@@ -15,13 +15,13 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
 
 // handledSignals are the signals of a thread whose handlers did not return, according to the
 // recording, in order of time.
-type handledSignals []record.HandledSignal
+type handledSignals []eventlog.HandledSignal
 
 // readHandled reads from the recording the signals of the failing thread whose handlers did not
 // return.
@@ -66,8 +66,8 @@ func (h handledSignals) onStack(frames []unwind.Frame) []evidence.Signal {
 }
 
 // cameThere reports whether a signal interrupted a thread with these registers.
-func cameThere(at *record.HandledSignal, regs *image.Registers) bool {
-	const stackPointer = 15 // in the order of record.HandledSignal.Registers
+func cameThere(at *eventlog.HandledSignal, regs *image.Registers) bool {
+	const stackPointer = 15 // in the order of eventlog.HandledSignal.Registers
 	return at.PC == regs.PC() && at.Registers[stackPointer] == uint64(regs.SP())
 }
 
@@ -81,9 +81,9 @@ func (h handledSignals) all() []evidence.Signal {
 }
 
 // lastFault is the last of the signals that a failing instruction raised; nil if there is none.
-func (h handledSignals) lastFault() *record.HandledSignal {
+func (h handledSignals) lastFault() *eventlog.HandledSignal {
 	for i := range slices.Backward(h) {
-		if sig, ok := image.ParseSiginfo(h[i].Info); ok && h[i].Place == record.PlaceFault && failure.IsFault(sig.Number) {
+		if sig, ok := image.ParseSiginfo(h[i].Info); ok && h[i].Place == eventlog.PlaceFault && failure.IsFault(sig.Number) {
 			return &h[i]
 		}
 	}
@@ -93,7 +93,7 @@ func (h handledSignals) lastFault() *record.HandledSignal {
 // explanation is the signal that explains the end of a process which its handler ended; nil if no
 // handler did. It is a fault, or the SIGABRT of an abort whose handler ended the process with a
 // status.
-func (a *analysis) explanation() *record.HandledSignal {
+func (a *analysis) explanation() *eventlog.HandledSignal {
 	if len(a.handled) == 0 || a.thread == nil {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (a *analysis) explanation() *record.HandledSignal {
 	switch {
 	case a.handlers() == 0 || f.Signal == nil || f.Signal.Number != sig.Number || a.thread.Signal != nil && a.thread.Signal.Code > 0:
 		return nil
-	case at.Place == record.PlaceFault && f.Signal.Code > 0:
+	case at.Place == eventlog.PlaceFault && f.Signal.Code > 0:
 		return at
-	case at.Place == record.PlaceEvent && a.exit != nil && unix.Signal(sig.Number) == unix.SIGABRT && sig.SenderPID == a.process.Program.PID:
+	case at.Place == eventlog.PlaceEvent && a.exit != nil && unix.Signal(sig.Number) == unix.SIGABRT && sig.SenderPID == a.process.Program.PID:
 		return at
 	}
 	return nil
@@ -116,7 +116,7 @@ func (a *analysis) explanation() *record.HandledSignal {
 
 // leftByJump is the last fault whose handler the failing thread left by a jump, in a process that
 // ended itself with a status; nil if there is none.
-func (a *analysis) leftByJump() *record.HandledSignal {
+func (a *analysis) leftByJump() *eventlog.HandledSignal {
 	if a.exit == nil || a.thread == nil || a.handlers() > 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (a *analysis) leftByJump() *record.HandledSignal {
 // A program may fault on purpose, such as one that tests which memory is readable, and end with a
 // status for another reason. The result of the experiments is a finding. It returns the text about
 // a fault that led to the end, and "" for any other.
-func (a *analysis) jumped(ctx context.Context, at *record.HandledSignal) (message string) {
+func (a *analysis) jumped(ctx context.Context, at *eventlog.HandledSignal) (message string) {
 	sig, _ := image.ParseSiginfo(at.Info)
 	site, where := &evidence.Site{PC: at.PC}, fmt.Sprintf("at %v", at.PC)
 	if calls := a.process.Symbolize(at.PC, image.AtInstruction); len(calls) > 0 && calls[0].Site.Function != "" {
@@ -167,7 +167,7 @@ func (a *analysis) jumped(ctx context.Context, at *record.HandledSignal) (messag
 // explainHandled explains the failure of a process that a handler ended, by the process at the time
 // of the signal: the handler has changed the stack and registers since. If no replay reaches the
 // signal, it falls back to the process's end.
-func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal, jump string, replays chan<- struct{}) error {
+func (a *analysis) explainHandled(ctx context.Context, at *eventlog.HandledSignal, jump string, replays chan<- struct{}) error {
 	rec, core, message := a.failing[0], a.process, a.result.Failure.Message
 	if jump != "" {
 		message = jump
@@ -206,7 +206,7 @@ func (a *analysis) explainHandled(ctx context.Context, at *record.HandledSignal,
 }
 
 // atSignal makes the process at the time of a signal the one that is judged.
-func (a *analysis) atSignal(p *image.Process, at *record.HandledSignal) {
+func (a *analysis) atSignal(p *image.Process, at *eventlog.HandledSignal) {
 	limits := a.result.Limits
 	a.result = &evidence.Case{Timings: a.result.Timings}
 	for _, l := range limits {

@@ -7,14 +7,14 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // handledAt is a signal that interrupted a thread at a pc with a stack pointer.
-func handledAt(number int, place record.SignalPlace, pc, sp uint64) record.HandledSignal {
+func handledAt(number int, place eventlog.SignalPlace, pc, sp uint64) eventlog.HandledSignal {
 	info := make([]byte, 128)
 	binary.LittleEndian.PutUint32(info, uint32(number))
-	h := record.HandledSignal{Number: number, Place: place, PC: evidence.Addr(pc), Info: info}
+	h := eventlog.HandledSignal{Number: number, Place: place, PC: evidence.Addr(pc), Info: info}
 	h.Registers[15] = sp
 	return h
 }
@@ -30,7 +30,7 @@ func frameAt(kind evidence.FrameKind, pc, sp uint64) unwind.Frame {
 // A signal belongs to the frame that it interrupted; one whose handler was left by a jump
 // belongs to none.
 func TestHandledSignalsOnStack(t *testing.T) {
-	handled := handledSignals{handledAt(11, record.PlaceFault, 0x10, 0x900), handledAt(8, record.PlaceFault, 0x20, 0x800), handledAt(10, record.PlaceEvent, 0x30, 0x700)}
+	handled := handledSignals{handledAt(11, eventlog.PlaceFault, 0x10, 0x900), handledAt(8, eventlog.PlaceFault, 0x20, 0x800), handledAt(10, eventlog.PlaceEvent, 0x30, 0x700)}
 	frames := []unwind.Frame{frameAt(evidence.Physical, 0x99, 0x600), frameAt(evidence.SignalFrame, 0x98, 0x680), frameAt(evidence.Physical, 0x30, 0x700),
 		frameAt(evidence.SignalFrame, 0x98, 0x880), frameAt(evidence.Physical, 0x10, 0x900)}
 	got := handled.onStack(frames)

@@ -12,7 +12,7 @@ import (
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // callWait is what a thread waits for in a system call, and whether that is a descriptor, the
@@ -63,7 +63,7 @@ func (w waitReader) nameCallWaits() error {
 				return err
 			}
 		}
-		w.waiting[i] = failure.WaitText{Object: wait.text(uint32(f.RDI), kinds) + " (" + record.SyscallName(f.RAX) + ")"}
+		w.waiting[i] = failure.WaitText{Object: wait.text(uint32(f.RDI), kinds) + " (" + eventlog.SyscallName(f.RAX) + ")"}
 	}
 	return nil
 }
@@ -81,24 +81,24 @@ func (w *callWait) text(descriptor uint32, kinds map[uint32]string) string {
 
 // descriptorKinds are the descriptors that a recording's process had at its end, by the calls that
 // made them. Descriptors from before its start are not known.
-func descriptorKinds(log *record.Log) (map[uint32]string, error) {
+func descriptorKinds(log *eventlog.Log) (map[uint32]string, error) {
 	kinds := map[uint32]string{0: "standard input"}
 	for e, err := range log.Ordered() {
-		var cut *record.CutError
+		var cut *eventlog.CutError
 		if errors.As(err, &cut) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if e.Kind == record.KindSyscall && e.Result >= 0 {
+		if e.Kind == eventlog.KindSyscall && e.Result >= 0 {
 			noteDescriptors(kinds, e)
 		}
 	}
 	return kinds, nil
 }
 
-func noteDescriptors(kinds map[uint32]string, e *record.Event) {
+func noteDescriptors(kinds map[uint32]string, e *eventlog.Event) {
 	made := uint32(e.Result)
 	switch e.Object {
 	case unix.SYS_PIPE, unix.SYS_PIPE2, unix.SYS_SOCKETPAIR:
@@ -107,7 +107,7 @@ func noteDescriptors(kinds map[uint32]string, e *record.Event) {
 			kind = "a socket"
 		}
 		for i := range e.Payloads {
-			if d := e.Payloads[i].Data; e.Payloads[i].Kind == record.PayloadOut && len(d) >= 8 {
+			if d := e.Payloads[i].Data; e.Payloads[i].Kind == eventlog.PayloadOut && len(d) >= 8 {
 				kinds[binary.LittleEndian.Uint32(d)], kinds[binary.LittleEndian.Uint32(d[4:])] = kind, kind
 			}
 		}
@@ -122,7 +122,7 @@ func noteDescriptors(kinds map[uint32]string, e *record.Event) {
 	case unix.SYS_OPEN, unix.SYS_OPENAT:
 		kinds[made] = "a file"
 		for i := range e.Payloads {
-			if e.Payloads[i].Kind == record.PayloadText {
+			if e.Payloads[i].Kind == eventlog.PayloadText {
 				kinds[made] = strconv.Quote(string(e.Payloads[i].Data))
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/internal/futex"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // waitingCalls are the calls in which the threads of a replay rest that has no event left. Each
@@ -45,33 +45,33 @@ func (w waitReader) waitingCalls() []failure.WaitingCall {
 // number, its variable, and how (agent/src/wrap/sync.c and its neighbours).
 func (w waitReader) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwind.Stack) failure.WaitingCall {
 	c := failure.WaitingCall{Object: evidence.Addr(r.WaitsObject)}
-	how := record.Sync(f.RCX)
-	switch record.Kind(r.WaitsFor) {
-	case record.KindMutex:
+	how := eventlog.Sync(f.RCX)
+	switch eventlog.Kind(r.WaitsFor) {
+	case eventlog.KindMutex:
 		c.What = evidence.WaitMutex
-	case record.KindRWLock:
+	case eventlog.KindRWLock:
 		c.What = evidence.WaitRWLock
-	case record.KindSem:
+	case eventlog.KindSem:
 		c.What = evidence.WaitSemaphore
-	case record.KindJoin:
+	case eventlog.KindJoin:
 		const waits, timed = 0, 2 // enum dg_join; 1 tries
 		if how := f.RDX & 0xff; how == waits || how == timed {
 			c.What, c.Joined, c.Timed = evidence.WaitThreadExit, int(r.WaitsObject), how == timed
 		}
 		return c
-	case record.KindCond:
+	case eventlog.KindCond:
 		now, err := image.Uint32(w.process, c.Object+failure.CondSequence)
 		if err == nil {
 			c.What, c.Timed, c.Came = evidence.WaitCondition, !calls(s, "pthread_cond_wait"), now != r.CondSequence
 		}
 		return c
-	case record.KindBarrier:
+	case eventlog.KindBarrier:
 		c.What = evidence.WaitBarrier
 		return c
 	}
 	switch how {
-	case record.SyncLock, record.SyncRead, record.SyncWait:
-	case record.SyncTimed, record.SyncTimedRead, record.SyncTimedWait:
+	case eventlog.SyncLock, eventlog.SyncRead, eventlog.SyncWait:
+	case eventlog.SyncTimed, eventlog.SyncTimedRead, eventlog.SyncTimedWait:
 		c.Timed = true
 	default:
 		return failure.WaitingCall{}

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // writes are a thread's writes to standard error.
@@ -88,8 +89,8 @@ func TestBounds(t *testing.T) {
 
 func TestFailedCalls(t *testing.T) {
 	const open, stat, futex, ioctl = 2, 4, 202, 16
-	event := func(number uint64, result int64) *record.Event {
-		return &record.Event{Kind: record.KindSyscall, Thread: 1, Object: number, Result: result, Args: []uint64{3, 4, 5}}
+	event := func(number uint64, result int64) *eventlog.Event {
+		return &eventlog.Event{Kind: eventlog.KindSyscall, Thread: 1, Object: number, Result: result, Args: []uint64{3, 4, 5}}
 	}
 	for _, x := range []struct {
 		number uint64

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // call is a system call of interest: one that wrote to a standard stream, or one that
@@ -38,7 +38,7 @@ type call struct {
 	site  *evidence.Site
 }
 
-func newCall(e *record.Event, position uint64, thread evidence.ThreadRef, stream evidence.Stream) call {
+func newCall(e *eventlog.Event, position uint64, thread evidence.ThreadRef, stream evidence.Stream) call {
 	c := call{moment: evidence.Moment{Thread: e.Thread, Ordinal: e.Ordinal}, position: position, thread: thread, number: e.Object,
 		args: slices.Clone(e.Args), result: e.Result, stream: stream, times: 1}
 	if stream == "" {
@@ -57,19 +57,19 @@ type found struct {
 }
 
 // scan reads the log.
-func scan(log *record.Log) (*found, error) {
+func scan(log *eventlog.Log) (*found, error) {
 	out, errs, failed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}
 	threads := map[uint32]evidence.ThreadRef{}
 	position := uint64(0)
 	for e, err := range log.Ordered() {
 		position++
 		if err != nil {
-			if record.Damaged(err) {
+			if eventlog.Damaged(err) {
 				break // a replay ends at this event as well
 			}
 			return nil, err
 		}
-		if e.Kind == record.KindStart && len(e.Args) >= 2 {
+		if e.Kind == eventlog.KindStart && len(e.Args) >= 2 {
 			threads[e.Thread] = evidence.ThreadRef{Number: int(e.Thread), TID: int(e.Args[1]), Recorded: int(e.Thread)}
 		}
 		switch stream := streamOf(e); {
@@ -104,8 +104,8 @@ const (
 )
 
 // streamOf is the standard stream that an event wrote to; empty if it wrote to none.
-func streamOf(e *record.Event) evidence.Stream {
-	if e.Kind != record.KindSyscall || e.Object != callWrite && e.Object != callWritev || e.Result <= 0 || len(e.Args) < 3 {
+func streamOf(e *eventlog.Event) evidence.Stream {
+	if e.Kind != eventlog.KindSyscall || e.Object != callWrite && e.Object != callWritev || e.Result <= 0 || len(e.Args) < 3 {
 		return ""
 	}
 	switch int(int32(e.Args[0])) {
@@ -119,9 +119,9 @@ func streamOf(e *record.Event) evidence.Stream {
 
 // tells reports whether a call failed in a way that may matter. Some errors are part of a program's
 // usual course: try again, the descriptor is no terminal or cannot seek, the kernel lacks the call.
-func tells(e *record.Event) bool {
+func tells(e *eventlog.Event) bool {
 	const lastErrno = 4095 // MAX_ERRNO, include/linux/err.h
-	if e.Kind != record.KindSyscall || e.Result >= 0 || e.Result < -lastErrno {
+	if e.Kind != eventlog.KindSyscall || e.Result >= 0 || e.Result < -lastErrno {
 		return false
 	}
 	if e.RefusedByRecorder() {

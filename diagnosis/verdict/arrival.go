@@ -6,7 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
 
@@ -103,7 +103,7 @@ func (w *work) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
 }
 
 // lastEvent is the failing thread's last event before it failed.
-func (w *work) lastEvent(schedule record.Schedule) uint64 {
+func (w *work) lastEvent(schedule eventlog.Schedule) uint64 {
 	if w.Handled != nil {
 		return w.Handled.Ordinal - 1
 	}

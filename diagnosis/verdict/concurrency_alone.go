@@ -15,6 +15,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // alone reports whether all runs had one thread and no signal came to it from outside of
@@ -37,7 +38,7 @@ func aloneIn(rec *record.Recording) bool {
 		if err != nil {
 			break // what is missing may have had more
 		}
-		if e.Kind == record.KindCreate || sent(e) {
+		if e.Kind == eventlog.KindCreate || sent(e) {
 			return false
 		}
 	}
@@ -45,8 +46,8 @@ func aloneIn(rec *record.Recording) bool {
 }
 
 // sent reports whether an event is a signal that no instruction of the thread raised.
-func sent(e *record.Event) bool {
-	return e.Kind == record.KindSignal && len(e.Args) > 0 && record.SignalPlace(e.Args[0]) != record.PlaceFault
+func sent(e *eventlog.Event) bool {
+	return e.Kind == eventlog.KindSignal && len(e.Args) > 0 && eventlog.SignalPlace(e.Args[0]) != eventlog.PlaceFault
 }
 
 // noInterleaving says why no order of accesses is looked for. A handler that did not run is
@@ -74,7 +75,7 @@ func (w *work) awaited() []string {
 // awaitedOf reads the calls of rt_sigaction. A call's own action is not in the log: the next call
 // for that signal returns it as the old one, and the handler after the last call is what atEnd
 // says. A handler that neither tells counts as one.
-func awaitedOf(events iter.Seq2[*record.Event, error], atEnd func(number uint64) (uint64, bool)) (names []string) {
+func awaitedOf(events iter.Seq2[*eventlog.Event, error], atEnd func(number uint64) (uint64, bool)) (names []string) {
 	set := map[uint64]bool{} // signals with a call whose action is not known yet
 	add := func(number, handler uint64, known bool) {
 		const ignore = 1 // SIG_IGN, after SIG_DFL (include/uapi/asm-generic/signal-defs.h)
@@ -86,7 +87,7 @@ func awaitedOf(events iter.Seq2[*record.Event, error], atEnd func(number uint64)
 		if err != nil {
 			break // what was set until then is enough
 		}
-		if e.Kind != record.KindSyscall || e.Object != unix.SYS_RT_SIGACTION || len(e.Args) < 3 || e.Result != 0 {
+		if e.Kind != eventlog.KindSyscall || e.Object != unix.SYS_RT_SIGACTION || len(e.Args) < 3 || e.Result != 0 {
 			continue
 		}
 		number := e.Args[0]
@@ -110,9 +111,9 @@ func awaitedOf(events iter.Seq2[*record.Event, error], atEnd func(number uint64)
 
 // oldHandler is the handler that a call of rt_sigaction replaced or asked for: the first word of
 // struct sigaction (Linux, include/linux/signal_types.h).
-func oldHandler(e *record.Event) (uint64, bool) {
+func oldHandler(e *eventlog.Event) (uint64, bool) {
 	for i := range e.Payloads {
-		if p := &e.Payloads[i]; p.Kind == record.PayloadOut && uint64(p.Addr) == e.Args[2] && len(p.Data) >= 8 {
+		if p := &e.Payloads[i]; p.Kind == eventlog.PayloadOut && uint64(p.Addr) == e.Args[2] && len(p.Data) >= 8 {
 			return binary.LittleEndian.Uint64(p.Data), true
 		}
 	}

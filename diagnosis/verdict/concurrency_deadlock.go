@@ -9,7 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/patterns"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
 
@@ -70,7 +70,7 @@ func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
 			return nil, err
 		}
 		position++
-		if e.Kind == record.KindStart && len(e.Args) > 1 {
+		if e.Kind == eventlog.KindStart && len(e.Args) > 1 {
 			numbers[int(e.Args[1])] = e.Thread
 		}
 		for i := range list {
@@ -93,8 +93,8 @@ func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
 }
 
 // takes reports whether an event is a lock's acquisition.
-func takes(e *record.Event) bool {
-	return e.Result == 0 && (e.Kind == record.KindMutex || e.Kind == record.KindRWLock || e.Kind == record.KindSpin)
+func takes(e *eventlog.Event) bool {
+	return e.Result == 0 && (e.Kind == eventlog.KindMutex || e.Kind == eventlog.KindRWLock || e.Kind == eventlog.KindSpin)
 }
 
 func lockText(l *evidence.Lock) string {

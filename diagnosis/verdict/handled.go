@@ -15,6 +15,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // faultSignals are the signals that a failing instruction raises.
@@ -52,7 +53,7 @@ func (w *work) faultHandlers() *faultHandlers {
 		}
 		if at := w.Handled; at != nil && at.Handler != 0 {
 			entries[at.Handler] = true
-			if at.Place != record.PlaceFault {
+			if at.Place != eventlog.PlaceFault {
 				h.sent = at.Number
 			}
 		}
@@ -82,7 +83,7 @@ func handlersOf(p *image.Process, entries map[evidence.Addr]bool) {
 }
 
 // inLog adds the handled faults of a recording.
-func (h *faultHandlers) inLog(rec *record.Recording, failed *record.HandledSignal, own bool, entries, usual map[evidence.Addr]bool) error {
+func (h *faultHandlers) inLog(rec *record.Recording, failed *eventlog.HandledSignal, own bool, entries, usual map[evidence.Addr]bool) error {
 	for _, thread := range rec.Log.Threads() {
 		list, err := rec.Log.Faults(thread)
 		if err != nil {
@@ -219,7 +220,7 @@ func (w *work) sameHandled(tid int, f *handledFaults) (same bool, undecided stri
 		return false, unknown + ": " + h.err.Error()
 	case f.cut || thread == nil:
 		return false, unknown
-	case at.Place == record.PlaceFault:
+	case at.Place == eventlog.PlaceFault:
 		return f.last[tid] == h.final && f.counts[at.PC] > 0, ""
 	}
 	place, handled := f.place[tid]
@@ -231,7 +232,7 @@ func (w *work) sameHandled(tid int, f *handledFaults) (same bool, undecided stri
 // once, to the instruction after the one that faulted, that time and each time after it. A fault
 // that has nothing to do with the end leaves the status and the place as they were. In.Process
 // is the process at its end.
-func WithoutFault(ctx context.Context, in Input, at *record.HandledSignal) []evidence.Experiment {
+func WithoutFault(ctx context.Context, in Input, at *eventlog.HandledSignal) []evidence.Experiment {
 	w := newWork(ctx, in)
 	defer w.bound()()
 	w.faults.once.Do(func() {})  // those of faults are what is changed
@@ -253,7 +254,7 @@ func WithoutFault(ctx context.Context, in Input, at *record.HandledSignal) []evi
 }
 
 // skipFaults lets the handler return at once, from the time that it got the signal.
-func skipFaults(at *record.HandledSignal, skipped *int) replay.Break {
+func skipFaults(at *eventlog.HandledSignal, skipped *int) replay.Break {
 	return replay.Break{PC: at.Handler, Changes: true, Do: func(s *replay.Stopped) error {
 		ordinal, err := s.Ordinal()
 		if err != nil || s.Moment.Thread != at.Thread || ordinal < at.Ordinal {

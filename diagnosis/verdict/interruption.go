@@ -9,6 +9,7 @@ import (
 	"diagnose/patterns"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
 
@@ -21,7 +22,7 @@ type interruption struct {
 	// signal is the arrival in whose handler the access was made, by the instruction at
 	// handlerPC; arrivals are the events of all those up to the last access. There are none
 	// where the run ended before, and signal is a passing run's.
-	signal    *record.Event
+	signal    *eventlog.Event
 	handlerPC evidence.Addr
 	arrivals  []uint64
 	// words are those of the accesses, list the log's accesses to them, in time, and own
@@ -186,12 +187,12 @@ func arrivalsOf(rec *record.Recording, a *evidence.Access) (list []uint64) {
 			break // what is missing is after all that was traced
 		}
 		switch e.Kind {
-		case record.KindSignal:
+		case eventlog.KindSignal:
 			depth++
 			if own == 0 && e.Object == uint64(a.Handler) {
 				list, own = append(list, e.Ordinal), depth
 			}
-		case record.KindSignalEnd:
+		case eventlog.KindSignalEnd:
 			if own == depth {
 				own = 0
 			}

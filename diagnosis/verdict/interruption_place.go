@@ -9,7 +9,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/internal/wording"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // placement is a replay with the signal at another place.
@@ -81,7 +81,7 @@ func (x *interruption) again(n int) *placement {
 }
 
 // hookAt raises a signal when the thread is about to make an access of the list.
-func (x *interruption) hookAt(signal *record.Event, i int, m *moved) replay.Hook {
+func (x *interruption) hookAt(signal *eventlog.Event, i int, m *moved) replay.Hook {
 	a := x.at(i)
 	at := evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal, PC: a.PC}
 	for j := i; j >= 0 && x.at(j).Ordinal == a.Ordinal; j-- {

@@ -6,14 +6,14 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/accesslog"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // interrupted is an order in a log: the indices of its accesses in time.
 func interrupted(t *testing.T, log string, accesses ...int) *interruption {
 	t.Helper()
 	text := accesslog.Parse("run failed\n" + log)
-	x := &interruption{run: &traced{log: text.Log}, signal: &record.Event{Object: 14, Thread: 1}, handled: -1, later: -1}
+	x := &interruption{run: &traced{log: text.Log}, signal: &eventlog.Event{Object: 14, Thread: 1}, handled: -1, later: -1}
 	if err := x.watch(accesses); err != nil {
 		t.Fatal(err)
 	}

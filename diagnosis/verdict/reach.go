@@ -11,6 +11,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
 )
 
@@ -58,8 +59,8 @@ func (w *work) reaching() *reach {
 // refaults counts the faults of an instruction whose handlers returned to it. Of a log that
 // cannot be read it finds none, so that more arrivals are asked for than need be.
 func (w *work) refaults(pc evidence.Addr) (n uint64) {
-	err := w.rec.Log.Returned(w.rec.Manifest.Outcome.Thread, func(s *record.HandledSignal, to evidence.Addr) {
-		if s.Place == record.PlaceFault && s.PC == pc && to == pc {
+	err := w.rec.Log.Returned(w.rec.Manifest.Outcome.Thread, func(s *eventlog.HandledSignal, to evidence.Addr) {
+		if s.Place == eventlog.PlaceFault && s.PC == pc && to == pc {
 			n++
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Entries of the auxiliary vector (linux/auxvec.h).
@@ -168,7 +169,7 @@ func startValue(v *victim, module *image.Module) (from startOfValue, known bool)
 // unseenWriters are the limits of a recording by which memory may have been written that
 // no pass sees: by other processes, and by system calls that are not known or not
 // intercepted.
-var unseenWriters = map[string]bool{record.LimitShared.String(): true, record.LimitSyscall.String(): true, record.LimitSite.String(): true}
+var unseenWriters = map[string]bool{eventlog.LimitShared.String(): true, eventlog.LimitSyscall.String(): true, eventlog.LimitSite.String(): true}
 
 // seenWhole reports whether replays see the whole run as it was: one leaves every byte as
 // the core has it, and nothing wrote to memory that the recording does not know of.

@@ -12,6 +12,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
@@ -25,7 +26,7 @@ type Input struct {
 	// Ending is the process as it ended, where Process is what it was when the signal Handled
 	// came, whose handler did not return; nil otherwise.
 	Ending  *image.Process
-	Handled *record.HandledSignal
+	Handled *eventlog.HandledSignal
 	// Waits are what the threads of a process that hangs wait for.
 	Waits []evidence.WaitEdge
 	// Blame is what the static scan makes of the failing instruction; nil if there

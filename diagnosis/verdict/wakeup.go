@@ -13,7 +13,7 @@ import (
 	"diagnose/image"
 	"diagnose/internal/futex"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // wakeCall is a call of a thread to a condition variable or a semaphore.
@@ -167,7 +167,7 @@ func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 		if waiting[e.Thread] != nil {
 			last[e.Thread], ordinals[e.Thread] = len(calls), e.Ordinal
 		}
-		if e.Kind != record.KindSyscall || e.Object != unix.SYS_FUTEX || len(e.Args) < 2 || !objects[e.Args[0]] {
+		if e.Kind != eventlog.KindSyscall || e.Object != unix.SYS_FUTEX || len(e.Args) < 2 || !objects[e.Args[0]] {
 			continue
 		}
 		switch futex.Command(e.Args[1]) {
@@ -342,7 +342,7 @@ func (w *work) threadText(index uint32) string {
 				break
 			}
 			any = true
-			if e.Kind == record.KindCreate && e.Object == uint64(index) && len(e.Args) > 2 {
+			if e.Kind == eventlog.KindCreate && e.Object == uint64(index) && len(e.Args) > 2 {
 				if s, found := w.Process.SymbolAt(evidence.Addr(e.Args[2])); found {
 					return fmt.Sprintf("thread %d %q", index, evidence.ShortName(s.Name))
 				}

@@ -13,6 +13,7 @@ import (
 
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // attempts bounds how often a run with the wrong result is repeated: the orders are forced by
@@ -42,7 +43,7 @@ const keepVariable = "DIAGNOSE_KEEP"
 // Main runs the tests of a package and removes what they built and recorded.
 // Call it from TestMain.
 func Main(m *testing.M) {
-	record.Init()
+	recorder.Init()
 	code := m.Run()
 	switch {
 	case kept.dir == "":

@@ -9,6 +9,8 @@ import (
 	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder"
 )
 
 // TestHunted has every strategy preempt threads at points of the code: each finds
@@ -21,7 +23,7 @@ func TestHunted(t *testing.T) {
 		t.Run(string(strategy), func(t *testing.T) {
 			const most = 60
 			for seed := uint64(1); seed <= most; seed++ {
-				r, err := record.Run(t.Context(), record.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
+				r, err := recorder.Run(t.Context(), recorder.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
 					Environ: agent.RecordEnvironment(os.Environ(), library, nil), Warn: func(text string) { t.Log(text) },
 					Hunt: &record.Hunt{Strategy: strategy, Seed: seed, Depth: 3, Length: 65, Chance: 1 << 14, Processor: -1}})
 				if err != nil {
@@ -48,7 +50,7 @@ func TestKeptAtPoint(t *testing.T) {
 	library := recordtest.Library(t)
 	kept := 0
 	for seed := uint64(1); seed <= 8; seed++ {
-		r, err := record.Run(t.Context(), record.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
+		r, err := recorder.Run(t.Context(), recorder.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
 			Environ: agent.RecordEnvironment(os.Environ(), library, nil), Warn: func(text string) { t.Log(text) },
 			Hunt: &record.Hunt{Strategy: record.HuntRandom, Seed: seed, Length: 300, Chance: 1 << 15, Processor: -1}})
 		if err != nil {
@@ -82,7 +84,7 @@ func pointsOf(t *testing.T, dir string) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindPoint && e.Args[0] == agent.PointCode {
+		if e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointCode {
 			points++
 		}
 	}

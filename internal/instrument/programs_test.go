@@ -14,11 +14,11 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/instrument"
-	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 func TestMain(m *testing.M) {
-	record.Init()
+	recorder.Init()
 	os.Exit(m.Run())
 }
 

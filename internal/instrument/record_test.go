@@ -15,6 +15,7 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // passed reads how many points each thread came to since its last event.
@@ -84,8 +85,8 @@ func TestPointsAreTheSame(t *testing.T) {
 type lost struct {
 	rec            *record.Recording
 	counter, exact evidence.Addr
-	first          record.Preemption // of the thread that yields first, at its first point
-	begin, end     uint64            // positions: both have begun, one has ended
+	first          eventlog.Preemption // of the thread that yields first, at its first point
+	begin, end     uint64              // positions: both have begun, one has ended
 }
 
 // recordLost records until both threads were between their events at once, which
@@ -129,11 +130,11 @@ func openLost(t *testing.T, dir string) *lost {
 		}
 		position++
 		switch {
-		case e.Kind != record.KindSyscall:
+		case e.Kind != eventlog.KindSyscall:
 		case e.Object == unix.SYS_SCHED_YIELD:
 			l.begin = position
 			if l.first.Thread == 0 {
-				l.first = record.Preemption{Thread: e.Thread, Ordinal: e.Ordinal, Class: record.PointCode, Count: 1}
+				l.first = eventlog.Preemption{Thread: e.Thread, Ordinal: e.Ordinal, Class: eventlog.PointCode, Count: 1}
 			}
 		case e.Object == unix.SYS_CLOCK_NANOSLEEP:
 			l.end = min(l.end, position)
@@ -145,7 +146,7 @@ func openLost(t *testing.T, dir string) *lost {
 }
 
 // replay returns what the counters are at the end.
-func (l *lost) replay(t *testing.T, verify bool, list []record.Preemption) (counter, exact uint64, err error) {
+func (l *lost) replay(t *testing.T, verify bool, list []eventlog.Preemption) (counter, exact uint64, err error) {
 	t.Helper()
 	p := make([]byte, 8)
 	read := func(s *replay.Stopped, at evidence.Addr) (uint64, error) {
@@ -171,7 +172,7 @@ func TestEnteredAtEachPoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := recordLost(t, both[0])
 			l.first.Until = 0
-			var list []record.Preemption
+			var list []eventlog.Preemption
 			for range 15 { // a compiler may leave the read out that is right before a write
 				list = append(list, l.first)
 			}
@@ -190,7 +191,7 @@ func TestPreemptedAtPoints(t *testing.T) {
 	p := l.first
 	results := map[uint64]int{}
 	for p.Count = 1; p.Count <= 12; p.Count++ {
-		counter, exact, err := l.replay(t, false, []record.Preemption{p})
+		counter, exact, err := l.replay(t, false, []eventlog.Preemption{p})
 		if err != nil || exact != 20 {
 			t.Fatalf("%v: %d, %v", p, exact, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // TestSignalsAtPoints interrupts code with points, and hunts at the same time, where
@@ -16,12 +17,12 @@ func TestSignalsAtPoints(t *testing.T) {
 	exe := instrumented(t, compilersFirst(t), filepath.Join(programs, "interrupted.c"), "-O1")
 	library := recordtest.Library(t)
 	for seed := uint64(0); seed < 6; seed++ {
-		o := record.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
+		o := recorder.Options{Path: exe, Args: []string{exe}, Library: library, Output: t.TempDir(), All: true,
 			Environ: agent.RecordEnvironment(os.Environ(), library, nil), Warn: func(text string) { t.Log(text) }}
 		if seed > 0 {
 			o.Hunt = &record.Hunt{Strategy: record.HuntRandom, Seed: seed, Length: 10000, Chance: 1 << 13, Processor: -1}
 		}
-		r, err := record.Run(t.Context(), o)
+		r, err := recorder.Run(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

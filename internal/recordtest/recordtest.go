@@ -30,12 +30,14 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay"
+	"diagnose/replay/launch"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // Main runs the tests of a package that records. Call it from TestMain.
 func Main(m *testing.M) {
-	record.Init()
+	recorder.Init()
 	os.Exit(m.Run())
 }
 
@@ -136,7 +138,7 @@ func (p *Program) Build(t testing.TB) string {
 // Recorded is a recording that was made.
 type Recorded struct {
 	Dir    string
-	Result record.Result
+	Result recorder.Result
 	Output string // what the program wrote
 	// Warnings are what the recorder told.
 	Warnings []string
@@ -169,7 +171,7 @@ func Library(t testing.TB) string {
 func RecordProgram(t testing.TB, path string, args []string, stdin, ends string) *Recorded {
 	t.Helper()
 	r, err := run(t, path, args, stdin, Library(t))
-	var cannot *record.UnsupportedError
+	var cannot *launch.UnsupportedError
 	if errors.As(err, &cannot) {
 		t.Skip(err)
 	}
@@ -206,7 +208,7 @@ func run(t testing.TB, path string, args []string, stdin, library string) (*Reco
 	defer output.Close()
 	restore := exchangeStreams(input, output)
 	r := &Recorded{}
-	r.Result, err = record.Run(ctx, record.Options{Path: path, Args: append([]string{path}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library,
+	r.Result, err = recorder.Run(ctx, recorder.Options{Path: path, Args: append([]string{path}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library,
 		Output: filepath.Join(dir, "recordings"), All: true, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
 	restore()
 	if err != nil {
@@ -225,7 +227,7 @@ func exchangeStreams(input, output *os.File) (restore func()) {
 }
 
 // EndOf is how a run ended, as ENDS says it.
-func EndOf(r record.Result) string {
+func EndOf(r recorder.Result) string {
 	if r.Status.Signaled() {
 		return unix.SignalName(r.Status.Signal())
 	}

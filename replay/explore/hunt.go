@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // HuntOptions say what to run, and which schedules to try.
 type HuntOptions struct {
 	// Record has the program, its environment and the directory for recordings. Its Hunt,
 	// streams and signals are ignored.
-	Record record.Options
+	Record recorder.Options
 	// Strategy is HuntPCT by default. Depth is the depth of PCT (default 3) and the number of
 	// delays (default 3).
 	Strategy record.HuntStrategy

@@ -9,6 +9,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // globals returns a schedule with preemptions at accesses of global variables.
@@ -29,7 +30,7 @@ func preempted(t *testing.T, dir string) (count int, pcs map[uint64]bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == record.KindPoint && e.Args[0] == agent.PointPC {
+		if e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointPC {
 			count++
 			pcs[e.Object] = true
 		}

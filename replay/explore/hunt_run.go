@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // runner runs one schedule after another.
@@ -18,7 +19,7 @@ type runner struct {
 	options   *HuntOptions
 	processor int
 	files     []*os.File // the program's standard streams
-	hunter    *record.Hunter
+	hunter    *recorder.Hunter
 }
 
 // mostOutput is how many bytes of a program's output are examined.
@@ -37,7 +38,7 @@ func newRunner(o *HuntOptions, number int) (*runner, error) {
 	}
 	run := o.Record
 	run.All, run.Prepared, run.Signals = true, nil, nil
-	r.hunter = record.NewHunter(run, r.files)
+	r.hunter = recorder.NewHunter(run, r.files)
 	return r, nil
 }
 
@@ -122,7 +123,7 @@ func (r *runner) make(ctx context.Context, h *record.Hunt) (*ran, error) {
 }
 
 // failure describes how a run failed; nil: it did not.
-func (r *runner) failure(result *record.Result) (*Failure, error) {
+func (r *runner) failure(result *recorder.Result) (*Failure, error) {
 	f := &Failure{Kind: result.Outcome.Kind, Signal: result.Outcome.Signal, Status: result.Outcome.Status, Stuck: result.Outcome.Stuck,
 		Heap: result.Outcome.Evidence != "", Text: result.Why}
 	if result.Failed {

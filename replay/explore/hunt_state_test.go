@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
 // TestStatePrivate: the state is written to a private file that replaces a symbolic link, and
@@ -18,7 +18,7 @@ func TestStatePrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := HuntOptions{Record: record.Options{Path: exe, Output: dir}}
+	o := HuntOptions{Record: recorder.Options{Path: exe, Output: dir}}
 	path, err := o.statePath()
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,10 @@ import (
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/explore"
+	"diagnose/replay/launch"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder"
 )
 
 func huntProgram(t *testing.T, name string) *recordtest.Program {
@@ -27,18 +30,18 @@ func huntProgram(t *testing.T, name string) *recordtest.Program {
 	return p
 }
 
-func optionsOf(t *testing.T, p *recordtest.Program, args ...string) record.Options {
+func optionsOf(t *testing.T, p *recordtest.Program, args ...string) recorder.Options {
 	t.Helper()
 	library := recordtest.Library(t)
 	exe := p.Build(t)
-	return record.Options{Path: exe, Args: append([]string{exe}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil),
+	return recorder.Options{Path: exe, Args: append([]string{exe}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil),
 		Library: library, Output: filepath.Join(t.TempDir(), "recordings"), All: true, Warn: func(text string) { t.Log(text) }}
 }
 
 const runLimit = time.Minute
 
 // hunted runs a program with a schedule. It skips the test where programs cannot be recorded.
-func hunted(t *testing.T, o record.Options, h record.Hunt) record.Result {
+func hunted(t *testing.T, o recorder.Options, h record.Hunt) recorder.Result {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -48,8 +51,8 @@ func hunted(t *testing.T, o record.Options, h record.Hunt) record.Result {
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
 	o.Hunt = &h
-	r, err := record.RunHunted(ctx, o, []*os.File{null, null, null})
-	var unsupported *record.UnsupportedError
+	r, err := recorder.RunHunted(ctx, o, []*os.File{null, null, null})
+	var unsupported *launch.UnsupportedError
 	if errors.As(err, &unsupported) {
 		t.Skip(err)
 	}
@@ -85,7 +88,7 @@ func identical(t *testing.T, dir string) {
 // differ.
 type event struct {
 	thread uint32
-	kind   record.Kind
+	kind   eventlog.Kind
 	site   uint64
 }
 
@@ -215,7 +218,7 @@ func TestHuntedNoProgress(t *testing.T) {
 	}
 }
 
-func huntOptions(o record.Options) explore.HuntOptions {
+func huntOptions(o recorder.Options) explore.HuntOptions {
 	o.All = false
 	return explore.HuntOptions{Record: o, Budget: runLimit, Seeds: 300}
 }

@@ -14,15 +14,16 @@ import (
 
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder"
 )
 
-func newHunter(t *testing.T, o record.Options) *record.Hunter {
+func newHunter(t *testing.T, o recorder.Options) *recorder.Hunter {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := record.NewHunter(o, []*os.File{null, null, null})
+	h := recorder.NewHunter(o, []*os.File{null, null, null})
 	t.Cleanup(func() {
 		h.Close()
 		null.Close()
@@ -31,7 +32,7 @@ func newHunter(t *testing.T, o record.Options) *record.Hunter {
 }
 
 // quiet makes a run without a recording.
-func quiet(t *testing.T, hunter *record.Hunter, h record.Hunt) record.Result {
+func quiet(t *testing.T, hunter *recorder.Hunter, h record.Hunt) recorder.Result {
 	t.Helper()
 	h.Quiet = true
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
@@ -76,8 +77,8 @@ func TestHunterForks(t *testing.T) {
 		o := optionsOf(t, huntProgram(t, "hunt/races.c"))
 		hunter := newHunter(t, o)
 		var hunts []record.Hunt
-		var anew []record.Result
-		add := func(h record.Hunt) record.Result {
+		var anew []recorder.Result
+		add := func(h record.Hunt) recorder.Result {
 			hunts, anew = append(hunts, h), append(anew, hunted(t, o, h))
 			return anew[len(anew)-1]
 		}

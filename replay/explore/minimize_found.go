@@ -10,6 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // NoScheduleError says that a recording has no decisions that could be removed.
@@ -25,17 +26,17 @@ func (e *NoScheduleError) Error() string {
 // FoundMinimal is the reduced preemptions that a search found for a recording whose threads
 // were scheduled by the kernel. The replay needs each of them to reach the recorded end.
 type FoundMinimal struct {
-	Preemptions []record.Preemption `json:"preemptions"`
+	Preemptions []eventlog.Preemption `json:"preemptions"`
 	// Before is the number of preemptions at the start. Replays is how many replays were tried.
 	Before  int `json:"before"`
 	Replays int `json:"replays"`
 	// Passing are the preemptions of the nearest schedule with which the program passes: all of
 	// these but one, Without. Passes is false if there is none; then Otherwise says how the
 	// tried ones ended.
-	Passes    bool                `json:"passes"`
-	Passing   []record.Preemption `json:"passing,omitempty"`
-	Without   *record.Preemption  `json:"without,omitempty"`
-	Otherwise []string            `json:"otherwise,omitempty"`
+	Passes    bool                  `json:"passes"`
+	Passing   []eventlog.Preemption `json:"passing,omitempty"`
+	Without   *eventlog.Preemption  `json:"without,omitempty"`
+	Otherwise []string              `json:"otherwise,omitempty"`
 	// LeftOut says which steps were left out, and why; empty: none.
 	LeftOut string  `json:"left_out,omitempty"`
 	Time    float64 `json:"seconds"`
@@ -103,7 +104,7 @@ type foundMinimiser struct {
 }
 
 // reaches reports whether a replay with these preemptions reaches the recorded end.
-func (m *foundMinimiser) reaches(list []record.Preemption) (bool, error) {
+func (m *foundMinimiser) reaches(list []eventlog.Preemption) (bool, error) {
 	if m.late = m.late || m.replays > 0 && time.Now().After(m.until); m.late {
 		return false, nil
 	}
@@ -119,7 +120,7 @@ func (m *foundMinimiser) reaches(list []record.Preemption) (bool, error) {
 // from the recording, and continues on its own.
 func (m *foundMinimiser) passing(out *FoundMinimal) error {
 	for i := len(out.Preemptions) - 1; i >= 0 && !m.late; i-- {
-		list := slices.Concat([]record.Preemption{}, out.Preemptions[:i], out.Preemptions[i+1:])
+		list := slices.Concat([]eventlog.Preemption{}, out.Preemptions[:i], out.Preemptions[i+1:])
 		m.replays++
 		r, err := replay.Run(m.ctx, m.rec, replay.FreeRequest{Common: replay.Common{Timing: m.found.Timing, Preemptions: list, Image: m.files,
 			Sleeping: sleeping, Computing: patience(m.rec)}})

@@ -11,6 +11,7 @@ import (
 	"diagnose/replay"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 func minimizeFound(t *testing.T, rec *record.Recording) *explore.FoundMinimal {
@@ -44,7 +45,7 @@ func TestMinimizeFound(t *testing.T) {
 		}
 		// After its first event the main thread is alone.
 		more := *found
-		more.Preemptions = slices.Concat([]record.Preemption{{Thread: 1, Ordinal: 1, Class: record.PointEvent, Until: 1}}, found.Preemptions)
+		more.Preemptions = slices.Concat([]eventlog.Preemption{{Thread: 1, Ordinal: 1, Class: eventlog.PointEvent, Until: 1}}, found.Preemptions)
 		if err := rec.SetFound(&more); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestMinimizeFoundNothing(t *testing.T) {
 	if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}}); err != nil {
 		t.Skip("its threads raced, and no plain replay comes to its end: ", err)
 	}
-	list := []record.Preemption{{Thread: 1, Ordinal: 1, Class: record.PointEvent, Until: 1}, {Thread: 1, Ordinal: 2, Class: record.PointEvent, Until: 2}}
+	list := []eventlog.Preemption{{Thread: 1, Ordinal: 1, Class: eventlog.PointEvent, Until: 1}, {Thread: 1, Ordinal: 2, Class: eventlog.PointEvent, Until: 2}}
 	if err := rec.SetFound(&record.Found{Timing: record.TimingEager, Preemptions: list, By: "test", Level: "coarse", Partial: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Options of a search.
@@ -46,7 +47,7 @@ func (p Progress) String() string {
 type Tried struct {
 	Level       Level
 	Timing      record.Timing
-	Preemptions []record.Preemption
+	Preemptions []eventlog.Preemption
 	Events      uint64
 	Same        bool
 	Err         error
@@ -71,7 +72,7 @@ type Result struct {
 	Reproduced bool
 	// Timing and Preemptions are those of the furthest replay, Replay and Err its result.
 	Timing      record.Timing
-	Preemptions []record.Preemption
+	Preemptions []eventlog.Preemption
 	Replay      *replay.Result
 	Err         error
 	// Attempts counts replays, ByLevel those of each level, and Traces those that only traced
@@ -266,7 +267,7 @@ func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, er
 	options := replay.PlainRequest{Common: replay.Common{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
 		AtEnd: func(at *replay.Stopped) error { return o.noteStopped(at) }}}
 	if p.list == nil {
-		options.Preemptions = []record.Preemption{}
+		options.Preemptions = []eventlog.Preemption{}
 	}
 	o.result, o.err = replay.Run(ctx, s.rec, options)
 	if o.result == nil {

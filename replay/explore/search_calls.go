@@ -10,7 +10,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // called returns the preemptions after calls of functions that synchronise and are no event.
@@ -37,7 +37,7 @@ func (s *search) called(ctx context.Context, o *outcome, w *window) ([]candidate
 func (s *search) looking(p plan) replay.Common {
 	c := replay.Common{Image: s.opts.Image, Timing: p.timing, Preemptions: p.list, Unnamed: true, Sleeping: sleeping, Computing: patience(s.rec)}
 	if c.Preemptions == nil {
-		c.Preemptions = []record.Preemption{}
+		c.Preemptions = []eventlog.Preemption{}
 	}
 	return c
 }
@@ -69,7 +69,7 @@ func (s *search) replayTraced(ctx context.Context, request replay.Request) (*rep
 // synchronising returns the functions whose calls are traced, the most important first: there
 // are few debug registers. It leaves out functions of a kind that the log has no event of.
 func (s *search) synchronising() []evidence.Addr {
-	used := map[record.Kind]bool{}
+	used := map[eventlog.Kind]bool{}
 	for i := range s.order.events {
 		used[s.order.events[i].kind] = true
 	}

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // plan is the instructions for a replay: when the code between two events runs, and where
@@ -13,20 +14,20 @@ import (
 // them.
 type plan struct {
 	timing record.Timing
-	list   []record.Preemption
+	list   []eventlog.Preemption
 	fine   bool // a preemption was added to reverse a race between accesses
 }
 
-func (p plan) with(list []record.Preemption) plan { return plan{p.timing, list, p.fine} }
+func (p plan) with(list []eventlog.Preemption) plan { return plan{p.timing, list, p.fine} }
 
 // hold delays a thread right after an event. It replaces a preemption that the plan had there.
 func (p plan) hold(s step, until uint64) plan {
-	add := record.Preemption{Thread: s.thread, Ordinal: s.ordinal, Class: record.PointEvent, Until: until}
-	list := slices.DeleteFunc(slices.Clone(p.list), func(x record.Preemption) bool {
-		return x.Thread == s.thread && x.Ordinal == s.ordinal && x.Class == record.PointEvent
+	add := eventlog.Preemption{Thread: s.thread, Ordinal: s.ordinal, Class: eventlog.PointEvent, Until: until}
+	list := slices.DeleteFunc(slices.Clone(p.list), func(x eventlog.Preemption) bool {
+		return x.Thread == s.thread && x.Ordinal == s.ordinal && x.Class == eventlog.PointEvent
 	})
 	// A hold comes before the other preemptions of its step.
-	at := slices.IndexFunc(list, func(x record.Preemption) bool { return x.Thread == s.thread && x.Ordinal == s.ordinal })
+	at := slices.IndexFunc(list, func(x eventlog.Preemption) bool { return x.Thread == s.thread && x.Ordinal == s.ordinal })
 	if at < 0 {
 		at = len(list)
 	}
@@ -47,7 +48,7 @@ func (p plan) key() string { return fmt.Sprint(p.timing, p.list) }
 
 // level is the finest level that the plan needs.
 func (p plan) level() Level {
-	atInstruction := slices.ContainsFunc(p.list, func(x record.Preemption) bool { return x.Class == record.PointPC })
+	atInstruction := slices.ContainsFunc(p.list, func(x eventlog.Preemption) bool { return x.Class == eventlog.PointPC })
 	switch {
 	case p.fine && atInstruction:
 		return LevelFine
@@ -69,23 +70,23 @@ func (p plan) preempt(at place, until uint64) (plan, bool) {
 		return p, false
 	}
 	own := 0
-	list := slices.DeleteFunc(slices.Clone(p.list), func(x record.Preemption) bool {
-		if x.Thread != at.thread || x.Ordinal != at.ordinal || x.Class != record.PointPC {
+	list := slices.DeleteFunc(slices.Clone(p.list), func(x eventlog.Preemption) bool {
+		if x.Thread != at.thread || x.Ordinal != at.ordinal || x.Class != eventlog.PointPC {
 			return false
 		}
 		own++
 		return own > at.behind
 	})
-	add := record.Preemption{Thread: at.thread, Ordinal: at.ordinal, Class: record.PointPC, PC: at.pc, Count: at.count, Until: until}
+	add := eventlog.Preemption{Thread: at.thread, Ordinal: at.ordinal, Class: eventlog.PointPC, PC: at.pc, Count: at.count, Until: until}
 	return p.with(append(list, add)), true
 }
 
 // later makes the plan's preemption at the place end later.
 func (p plan) later(at place, until uint64) (plan, bool) {
 	own := 0
-	var there *record.Preemption
-	list := slices.DeleteFunc(slices.Clone(p.list), func(x record.Preemption) bool {
-		if x.Thread != at.thread || x.Ordinal != at.ordinal || x.Class != record.PointPC {
+	var there *eventlog.Preemption
+	list := slices.DeleteFunc(slices.Clone(p.list), func(x eventlog.Preemption) bool {
+		if x.Thread != at.thread || x.Ordinal != at.ordinal || x.Class != eventlog.PointPC {
 			return false
 		}
 		if own++; own == at.behind {
@@ -106,7 +107,7 @@ func (p plan) without(i int) plan {
 	list := slices.Clone(p.list)
 	gone := list[i]
 	list = slices.Delete(list, i, i+1)
-	if gone.Class == record.PointPC {
+	if gone.Class == eventlog.PointPC {
 		for j := i; j < len(list); j++ {
 			x := &list[j]
 			if x.Thread == gone.Thread && x.Ordinal == gone.Ordinal {
@@ -124,7 +125,7 @@ func (p plan) without(i int) plan {
 func (p plan) points(s step) int {
 	n := 0
 	for _, x := range p.list {
-		if x.Thread == s.thread && x.Ordinal == s.ordinal && x.Class == record.PointPC {
+		if x.Thread == s.thread && x.Ordinal == s.ordinal && x.Class == eventlog.PointPC {
 			n++
 		}
 	}

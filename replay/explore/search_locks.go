@@ -6,7 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // does is the effect of a function of the recording library on a lock.
@@ -23,17 +23,17 @@ const (
 // it has one.
 type function struct {
 	does does
-	kind record.Kind
+	kind eventlog.Kind
 }
 
 var functions = map[string]function{
-	"pthread_mutex_lock": {takes, record.KindMutex}, "pthread_mutex_unlock": {gives, record.KindMutex},
-	"pthread_spin_lock": {takes, record.KindSpin}, "pthread_spin_unlock": {gives, record.KindSpin},
-	"mtx_lock": {takes, record.KindMutex}, "mtx_unlock": {gives, record.KindMutex}, "pthread_mutex_trylock": {signals, record.KindMutex},
-	"pthread_rwlock_unlock": {signals, record.KindRWLock}, "pthread_rwlock_rdlock": {signals, record.KindRWLock},
-	"pthread_rwlock_wrlock": {signals, record.KindRWLock}, "pthread_cond_signal": {signals, record.KindCond},
-	"pthread_cond_broadcast": {signals, record.KindCond}, "cnd_signal": {signals, record.KindCond},
-	"cnd_broadcast": {signals, record.KindCond}, "sem_post": {signals, record.KindSem},
+	"pthread_mutex_lock": {takes, eventlog.KindMutex}, "pthread_mutex_unlock": {gives, eventlog.KindMutex},
+	"pthread_spin_lock": {takes, eventlog.KindSpin}, "pthread_spin_unlock": {gives, eventlog.KindSpin},
+	"mtx_lock": {takes, eventlog.KindMutex}, "mtx_unlock": {gives, eventlog.KindMutex}, "pthread_mutex_trylock": {signals, eventlog.KindMutex},
+	"pthread_rwlock_unlock": {signals, eventlog.KindRWLock}, "pthread_rwlock_rdlock": {signals, eventlog.KindRWLock},
+	"pthread_rwlock_wrlock": {signals, eventlog.KindRWLock}, "pthread_cond_signal": {signals, eventlog.KindCond},
+	"pthread_cond_broadcast": {signals, eventlog.KindCond}, "cnd_signal": {signals, eventlog.KindCond},
+	"cnd_broadcast": {signals, eventlog.KindCond}, "sem_post": {signals, eventlog.KindSem},
 }
 
 // functions returns them by their addresses; none if the recording's end is not known.

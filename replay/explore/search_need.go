@@ -9,6 +9,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Prepare makes sure that replays of a recording reach its end: if one does not, it searches.
@@ -38,7 +39,7 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 
 // Need is a preemption of a recording, and the results of replays without it.
 type Need struct {
-	record.Preemption
+	eventlog.Preemption
 	// At is the address of the instruction or, if the preemption is after an event, the site of
 	// its call. Behind is that event's text, empty at an instruction.
 	At     evidence.Addr
@@ -101,9 +102,9 @@ func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times
 }
 
 // describe describes the place of a preemption, without replays.
-func (s *search) describe(p record.Preemption) Need {
+func (s *search) describe(p eventlog.Preemption) Need {
 	n := Need{Preemption: p, At: p.PC}
-	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != record.PointPC {
+	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != eventlog.PointPC {
 		n.At, n.Behind = s.order.eventAt(at).site, s.order.eventAt(at).text()
 	}
 	if until := min(p.Until, s.order.total()); until > 0 {
@@ -115,8 +116,8 @@ func (s *search) describe(p record.Preemption) Need {
 
 // text names an event in a phrase: "getuid()", "mutex".
 func (e *logged) text() string {
-	if e.kind == record.KindSyscall {
-		return record.SyscallName(e.object) + "()"
+	if e.kind == eventlog.KindSyscall {
+		return eventlog.SyscallName(e.object) + "()"
 	}
 	return e.kind.String()
 }
@@ -124,7 +125,7 @@ func (e *logged) text() string {
 // threaded reports whether the recorded program had threads.
 func threaded(rec *record.Recording) bool {
 	for e := range rec.Log.Ordered() {
-		if e != nil && e.Kind == record.KindCreate && e.Result == 0 {
+		if e != nil && e.Kind == eventlog.KindCreate && e.Result == 0 {
 			return true
 		}
 	}

@@ -6,15 +6,15 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // logged is the part of an event that a search needs.
 type logged struct {
 	thread  uint32
 	ordinal uint64
-	kind    record.Kind
-	flags   record.EventFlags
+	kind    eventlog.Kind
+	flags   eventlog.EventFlags
 	object  uint64
 	taken   bool // a lock, by this event
 	real    bool // glibc's own function made it
@@ -28,7 +28,7 @@ type order struct {
 	of     map[uint32][]uint64 // positions by thread and ordinal
 }
 
-func readOrder(l *record.Log) (*order, error) {
+func readOrder(l *eventlog.Log) (*order, error) {
 	o := &order{of: map[uint32][]uint64{}}
 	for e, err := range l.Ordered() {
 		if err != nil && len(o.events) > 0 {
@@ -37,8 +37,8 @@ func readOrder(l *record.Log) (*order, error) {
 		if err != nil {
 			return nil, fmt.Errorf("explore: %w", err)
 		}
-		real := e.Kind >= record.KindMutex && e.Kind <= record.KindGuard && len(e.Args) > 0 && e.Args[0] == uint64(record.SyncReal)
-		taken := e.Result == 0 && e.Flags&record.FlagInterrupted == 0 && (e.Kind == record.KindMutex || e.Kind == record.KindSpin)
+		real := e.Kind >= eventlog.KindMutex && e.Kind <= eventlog.KindGuard && len(e.Args) > 0 && e.Args[0] == uint64(eventlog.SyncReal)
+		taken := e.Result == 0 && e.Flags&eventlog.FlagInterrupted == 0 && (e.Kind == eventlog.KindMutex || e.Kind == eventlog.KindSpin)
 		o.events = append(o.events, logged{e.Thread, e.Ordinal, e.Kind, e.Flags, e.Object, taken, real, e.Site})
 		o.of[e.Thread] = append(o.of[e.Thread], uint64(len(o.events)))
 	}
@@ -84,7 +84,7 @@ func (o *order) step(thread uint32, ordinal uint64) (step, bool) {
 // make another event.
 func (o *order) holdable(s step) bool {
 	switch e := o.eventAt(s.begin); e.kind {
-	case record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit, record.KindEnd, record.KindExec, record.KindFork:
+	case eventlog.KindOrder, eventlog.KindHeap, eventlog.KindCreate, eventlog.KindExit, eventlog.KindEnd, eventlog.KindExec, eventlog.KindFork:
 		return false
 	default:
 		return !e.real && s.end > s.begin
@@ -140,7 +140,7 @@ func (o *order) beside(thread uint32, from, to uint64) []step {
 	seen := map[uint32]bool{thread: true}
 	add := func(position uint64) {
 		e := o.eventAt(position)
-		if s, ok := o.step(e.thread, e.ordinal); ok && e.thread != thread && e.kind != record.KindExit {
+		if s, ok := o.step(e.thread, e.ordinal); ok && e.thread != thread && e.kind != eventlog.KindExit {
 			list = append(list, s)
 		}
 	}

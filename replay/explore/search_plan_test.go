@@ -7,13 +7,14 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // orderOf returns an order of events, given as thread numbers.
 func orderOf(threads ...uint32) *order {
 	o := &order{of: map[uint32][]uint64{}}
 	for _, t := range threads {
-		o.events = append(o.events, logged{thread: t, ordinal: uint64(len(o.of[t])) + 1, kind: record.KindSyscall})
+		o.events = append(o.events, logged{thread: t, ordinal: uint64(len(o.of[t])) + 1, kind: eventlog.KindSyscall})
 		o.of[t] = append(o.of[t], uint64(len(o.events)))
 	}
 	return o
@@ -48,7 +49,7 @@ func TestHoldable(t *testing.T) {
 	if !o.holdable(s) {
 		t.Error("a step behind a system call")
 	}
-	for _, kind := range []record.Kind{record.KindOrder, record.KindHeap, record.KindCreate, record.KindExit} {
+	for _, kind := range []eventlog.Kind{eventlog.KindOrder, eventlog.KindHeap, eventlog.KindCreate, eventlog.KindExit} {
 		o.events[0].kind = kind
 		if o.holdable(s) {
 			t.Errorf("a step behind %v", kind)
@@ -61,28 +62,28 @@ func TestHoldable(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	at := func(behind int, pc evidence.Addr, count uint64) place { return place{2, 5, pc, count, behind} }
-	pc := func(p evidence.Addr, count, until uint64) record.Preemption {
-		return record.Preemption{Thread: 2, Ordinal: 5, Class: record.PointPC, PC: p, Count: count, Until: until}
+	pc := func(p evidence.Addr, count, until uint64) eventlog.Preemption {
+		return eventlog.Preemption{Thread: 2, Ordinal: 5, Class: eventlog.PointPC, PC: p, Count: count, Until: until}
 	}
-	hold := func(until uint64) record.Preemption {
-		return record.Preemption{Thread: 2, Ordinal: 5, Class: record.PointEvent, Until: until}
+	hold := func(until uint64) eventlog.Preemption {
+		return eventlog.Preemption{Thread: 2, Ordinal: 5, Class: eventlog.PointEvent, Until: until}
 	}
 	s := step{thread: 2, ordinal: 5, begin: 10, end: 20}
 	p, ok := plan{timing: record.TimingEager}.preempt(at(0, 0x10, 1), 12)
-	if !ok || !slices.Equal(p.list, []record.Preemption{pc(0x10, 1, 12)}) {
+	if !ok || !slices.Equal(p.list, []eventlog.Preemption{pc(0x10, 1, 12)}) {
 		t.Fatalf("%v", p)
 	}
 	two, _ := p.preempt(at(1, 0x20, 3), 15)
-	if !slices.Equal(two.list, []record.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
+	if !slices.Equal(two.list, []eventlog.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
 		t.Errorf("behind it: %v", two)
 	}
-	if held := two.hold(s, 11).hold(s, 13); !slices.Equal(held.list, []record.Preemption{hold(13), pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
+	if held := two.hold(s, 11).hold(s, 13); !slices.Equal(held.list, []eventlog.Preemption{hold(13), pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
 		t.Errorf("held: %v", held)
 	}
-	if q, ok := two.preempt(at(0, 0x18, 1), 14); !ok || !slices.Equal(q.list, []record.Preemption{pc(0x18, 1, 14)}) {
+	if q, ok := two.preempt(at(0, 0x18, 1), 14); !ok || !slices.Equal(q.list, []eventlog.Preemption{pc(0x18, 1, 14)}) {
 		t.Errorf("before both: %v", q)
 	}
-	if q, ok := two.preempt(at(2, 0x20, 0), 18); !ok || !slices.Equal(q.list, []record.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 18)}) {
+	if q, ok := two.preempt(at(2, 0x20, 0), 18); !ok || !slices.Equal(q.list, []eventlog.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 18)}) {
 		t.Errorf("the second ends later: %v", q)
 	}
 	for name, bad := range map[string]place{"no count": at(0, 0x10, 0), "no address": at(0, 0, 1), "elsewhere": at(2, 0x30, 0)} {
@@ -93,7 +94,7 @@ func TestPlans(t *testing.T) {
 	// The count of a later preemption at the same instruction starts from that of the removed
 	// one.
 	same, _ := p.preempt(at(1, 0x10, 2), 15)
-	if q := same.without(0); !slices.Equal(q.list, []record.Preemption{pc(0x10, 3, 15)}) {
+	if q := same.without(0); !slices.Equal(q.list, []eventlog.Preemption{pc(0x10, 3, 15)}) {
 		t.Errorf("without the first: %v", q)
 	}
 	if len(p.list) != 1 || len(two.list) != 2 {
@@ -206,7 +207,7 @@ func TestChanges(t *testing.T) {
 // unless both are under the same lock.
 func TestPairs(t *testing.T) {
 	o := orderOf(1, 2, 1, 2)
-	o.events[1] = logged{thread: 2, ordinal: 1, kind: record.KindMutex, object: 0x99, taken: true}
+	o.events[1] = logged{thread: 2, ordinal: 1, kind: eventlog.KindMutex, object: 0x99, taken: true}
 	s := &search{order: o}
 	h := holders{order: o, of: map[uint32]*holder{}}
 	tr := &trace{}
@@ -239,7 +240,7 @@ func TestCoarseOfSpinning(t *testing.T) {
 	o := &outcome{plan: plan{timing: record.TimingEager}, thread: 1, ordinal: 3, pc: 0x10}
 	held := func() (until []uint64) {
 		for _, c := range s.coarse(o, s.order.window(1, 3, 1)) {
-			if p := c.plan.list; len(p) == 1 && p[0].Thread == 2 && p[0].Ordinal == 1 && p[0].Class == record.PointEvent {
+			if p := c.plan.list; len(p) == 1 && p[0].Thread == 2 && p[0].Ordinal == 1 && p[0].Class == eventlog.PointEvent {
 				until = append(until, p[0].Until)
 			}
 		}

@@ -12,7 +12,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay"
-	"diagnose/replay/record"
+	"diagnose/replay/corefile"
+	"diagnose/replay/record/eventlog"
 )
 
 const (
@@ -44,7 +45,7 @@ var errTooMuch = errors.New("explore: too much memory is in use to see what chan
 
 // compareStopped compares memory with its earlier contents.
 func (c *changes) compareStopped(at *replay.Stopped) error {
-	touched, err := record.Touched(at.PID(), c.library)
+	touched, err := corefile.Touched(at.PID(), c.library)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (c *changes) words(left func(evidence.Addr) bool) (list []evidence.Addr, al
 		}
 	}
 	slices.SortFunc(list, func(a, b evidence.Addr) int {
-		return cmp.Or(cmp.Compare(record.PartOf(a), record.PartOf(b)),
+		return cmp.Or(cmp.Compare(corefile.PartOf(a), corefile.PartOf(b)),
 			cmp.Compare(len(c.pages[a&^(page-1)]), len(c.pages[b&^(page-1)])), cmp.Compare(a, b))
 	})
 	return list, all
@@ -154,7 +155,7 @@ func (s *search) ofLock(word evidence.Addr) bool {
 	if s.locks == nil {
 		s.locks = map[evidence.Addr]bool{}
 		for i := range s.order.events {
-			if e := &s.order.events[i]; e.kind >= record.KindMutex && e.kind <= record.KindGuard {
+			if e := &s.order.events[i]; e.kind >= eventlog.KindMutex && e.kind <= eventlog.KindGuard {
 				for at := evidence.Addr(e.object) &^ (wordSize - 1); at < evidence.Addr(e.object)+size; at += wordSize {
 					s.locks[at] = true
 				}
@@ -206,7 +207,7 @@ func (s *search) ownersIn(w *window) (words []replay.LockWord, locks []uint64) {
 	const owner = 8 // pthread_mutex_t's __owner
 	for at := min(w.to(), s.order.total()); at >= w.from() && at > 0; at-- {
 		e := s.order.eventAt(at)
-		if e.kind == record.KindMutex && !slices.Contains(locks, e.object) && len(locks) < replay.MostLocks {
+		if e.kind == eventlog.KindMutex && !slices.Contains(locks, e.object) && len(locks) < replay.MostLocks {
 			locks = append(locks, e.object)
 			words = append(words, replay.LockWord{Addr: evidence.Addr(e.object) + owner, Owner: true})
 		}
@@ -285,7 +286,7 @@ func (x *watched) hit(word evidence.Addr, h *replay.Hit) {
 func (x *watched) behind(h *replay.Hit) int {
 	n := 0
 	for _, p := range x.plan.list {
-		if p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Class == record.PointPC && p.Until <= h.Position {
+		if p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Class == eventlog.PointPC && p.Until <= h.Position {
 			n++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"diagnose/replay"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
@@ -104,7 +105,7 @@ func TestSearch(t *testing.T) {
 // in it.
 func TestSearchLongWindow(t *testing.T) {
 	eachFailing(t, "long", func(rec *record.Recording) bool {
-		if r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}}); err == nil {
+		if r, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []eventlog.Preemption{}}}); err == nil {
 			t.Logf("a replay needs no preemption: %+v", r)
 			return false
 		}
@@ -243,7 +244,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 			t.Fatalf("a replay with it: %+v, %v", again, err)
 		}
 	}
-	plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []record.Preemption{}}})
+	plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []eventlog.Preemption{}}})
 	if plain == nil || err == nil {
 		t.Errorf("without it: %+v, %v", plain, err)
 	}
@@ -256,7 +257,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 		t.Errorf("none is needed: %+v", needs)
 	}
 	for _, n := range needs {
-		if n.Runs != 1 || n.At == 0 || n.Last == nil || (n.Behind == "") != (n.Class == record.PointPC) {
+		if n.Runs != 1 || n.At == 0 || n.Last == nil || (n.Behind == "") != (n.Class == eventlog.PointPC) {
 			t.Errorf("needed: %+v", n)
 		}
 	}

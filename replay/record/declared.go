@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // DeclaredRule is the rule by which a run that ended normally failed.
@@ -107,9 +108,9 @@ const mostKept = 500
 // a pattern matches; nil if there is none. The log of the recording must hold the output
 // (Options.KeepOutput).
 func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
-	lines := map[int][]byte{}                                // incomplete lines, by descriptor
-	ends, begins := map[int]Event{}, map[int]evidence.Addr{} // the last writes to them
-	match := func(fd int, e *Event, at evidence.Addr, line []byte) *Declared {
+	lines := map[int][]byte{}                                         // incomplete lines, by descriptor
+	ends, begins := map[int]eventlog.Event{}, map[int]evidence.Addr{} // the last writes to them
+	match := func(fd int, e *eventlog.Event, at evidence.Addr, line []byte) *Declared {
 		if !pattern.Match(line) {
 			return nil
 		}
@@ -117,7 +118,7 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 		return &Declared{Rule: RuleOutput, Pattern: Text(pattern.String()), Line: Text(kept), Descriptor: fd, Thread: e.Thread, Ordinal: e.Ordinal, Address: at}
 	}
 	for e, err := range r.Log.Ordered() {
-		if Damaged(err) {
+		if eventlog.Damaged(err) {
 			break
 		}
 		if err != nil {
@@ -137,7 +138,7 @@ func (r *Recording) MatchOutput(pattern *regexp.Regexp) (*Declared, error) {
 				}
 				line = line[:0]
 			}
-			ends[fd], begins[fd] = Event{Thread: e.Thread, Ordinal: e.Ordinal}, at
+			ends[fd], begins[fd] = eventlog.Event{Thread: e.Thread, Ordinal: e.Ordinal}, at
 			at += evidence.Addr(len(text) - len(rest))
 			lines[fd], text = line, rest
 		}

@@ -49,7 +49,7 @@ func ReadFamily(rec *Recording) *Family {
 }
 
 func (f *Family) read(rec *Recording, dir string, parent int) {
-	at := f.addProcess(rec.Manifest, dir, parent)
+	at := f.AddProcess(rec.Manifest, dir, parent)
 	for _, link := range rec.Manifest.Children {
 		if f.full() {
 			return
@@ -90,7 +90,7 @@ func (r *Recording) manifestOf(c Child) (*Recording, error) {
 }
 
 // addProcess adds a recording and returns the index of its process.
-func (f *Family) addProcess(m *Manifest, dir string, parent int) int {
+func (f *Family) AddProcess(m *Manifest, dir string, parent int) int {
 	p := Process{PID: m.PID, Parent: parent, Program: m.Program.Path, Dir: dir, Outcome: *m.Outcome.final(), Ended: m.Times.Ended}
 	at := len(f.Processes)
 	if parent >= 0 && m.Parent != nil && m.Parent.Exec && f.Processes[parent].PID == m.PID {
@@ -133,7 +133,7 @@ func (f *Family) Blamed() int {
 	switch {
 	case slices.Contains(crashed, 0):
 		return 0
-	case len(crashed) == 0 && main.failed():
+	case len(crashed) == 0 && main.Failed():
 		return 0
 	case len(crashed) == 0:
 		return -1
@@ -225,10 +225,10 @@ func (f *Family) Failed() []int {
 	if len(f.Processes) == 0 {
 		return nil
 	}
-	all := f.Processes[0].Outcome.failed()
+	all := f.Processes[0].Outcome.Failed()
 	var list []int
 	for i := range f.Processes {
-		if o := &f.Processes[i].Outcome; o.Crashed() || all && o.failed() {
+		if o := &f.Processes[i].Outcome; o.Crashed() || all && o.Failed() {
 			list = append(list, i)
 		}
 	}
@@ -236,7 +236,7 @@ func (f *Family) Failed() []int {
 	return list
 }
 
-func (p *Process) culprit() string {
+func (p *Process) Culprit() string {
 	if p.Dir == "." {
 		return ""
 	}
@@ -244,7 +244,7 @@ func (p *Process) culprit() string {
 }
 
 // child names a child process: "child process 4711 (sort)".
-func (p *Process) child() string {
+func (p *Process) ChildName() string {
 	if p.Program == "" {
 		return fmt.Sprintf("child process %d", p.PID)
 	}

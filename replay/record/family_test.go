@@ -62,7 +62,7 @@ func TestFamilyOfManyProcesses(t *testing.T) {
 		m.Unrecorded = append(m.Unrecorded, Unrecorded{PID: pid, Ended: &at, Outcome: Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGABRT), Sender: pid}})
 	}
 	var f Family
-	f.addProcess(m, ".", -1)
+	f.AddProcess(m, ".", -1)
 	if len(f.Processes) != mostProcesses || f.Unread == nil {
 		t.Fatalf("%d processes, %v", len(f.Processes), f.Unread)
 	}
@@ -82,8 +82,8 @@ func TestFamilyOfManyProcesses(t *testing.T) {
 // A process that executes other programs is one process, and ends as its last program does.
 func TestFamilyOfPrograms(t *testing.T) {
 	var f Family
-	first := f.addProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/env"}, Outcome: Outcome{Kind: OutcomeExec}}, ".", -1)
-	again := f.addProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/a"}, Parent: &Parent{PID: 7, Exec: true}, Outcome: Outcome{Kind: OutcomeExit, Status: 3},
+	first := f.AddProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/env"}, Outcome: Outcome{Kind: OutcomeExec}}, ".", -1)
+	again := f.AddProcess(&Manifest{PID: 7, Program: Program{Path: "/bin/a"}, Parent: &Parent{PID: 7, Exec: true}, Outcome: Outcome{Kind: OutcomeExit, Status: 3},
 		Unrecorded: []Unrecorded{{PID: 8, Program: "/bin/b", Outcome: Outcome{Kind: OutcomeSignal, Signal: int(unix.SIGSEGV)}}}}, "children/7-1", first)
 	if first != 0 || again != 0 || len(f.Processes) != 2 {
 		t.Fatalf("%d, %d, %+v", first, again, f.Processes)

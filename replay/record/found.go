@@ -3,6 +3,8 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+
+	"diagnose/replay/record/eventlog"
 )
 
 // ScheduleName is the file of a recording with the preemptions that a replay needs in addition
@@ -14,9 +16,9 @@ const FoundVersion = 1
 
 // Found is the result of a search: how a replay of the recording reaches the recorded end.
 type Found struct {
-	Version     int          `json:"version"`
-	Timing      Timing       `json:"timing"`
-	Preemptions []Preemption `json:"preemptions"`
+	Version     int                   `json:"version"`
+	Timing      Timing                `json:"timing"`
+	Preemptions []eventlog.Preemption `json:"preemptions"`
 	// Partial: the recorded end was not reached. No replay uses the preemptions, but a search
 	// can continue from them.
 	Partial bool `json:"partial,omitempty"`
@@ -42,13 +44,15 @@ func (f *Found) Check() error {
 	if f.Attempts < 0 || len(f.By) > mostFoundText || len(f.Level) > mostFoundText {
 		return foundError("does not say who found it")
 	}
-	if err := checkPreemptions(f.Preemptions); err != nil {
+	if err := eventlog.CheckPreemptions(f.Preemptions); err != nil {
 		return foundError(err.Error())
 	}
 	return nil
 }
 
-func foundError(what string) error { return &CorruptError{ScheduleName, 0, what} }
+func foundError(what string) error {
+	return &eventlog.CorruptError{File: ScheduleName, Offset: 0, What: what}
+}
 
 func (f *Found) timing() Timing {
 	if f == nil {
@@ -67,7 +71,7 @@ func DecodeFound(data []byte) (*Found, error) {
 	}
 	switch {
 	case head.Version > FoundVersion:
-		return nil, &VersionError{ScheduleName, head.Version, FoundVersion}
+		return nil, &eventlog.VersionError{File: ScheduleName, Got: head.Version, Want: FoundVersion}
 	case head.Version < 1:
 		return nil, foundError(fmt.Sprintf("has version %d", head.Version))
 	}

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"diagnose/replay/record/eventlog"
 )
 
 func sampleFound() *Found {
-	return &Found{Version: FoundVersion, Timing: TimingEager, By: "search", Attempts: 7, Level: "fine", Preemptions: []Preemption{
-		{Thread: 2, Ordinal: 3, Class: PointEvent, Until: 9},
-		{Thread: 1, Ordinal: 1, Class: PointPC, PC: 0x401000, Count: 2, Until: 4},
-		{Thread: 2, Ordinal: 1, Class: PointCode, Count: 5, Until: 1},
+	return &Found{Version: FoundVersion, Timing: TimingEager, By: "search", Attempts: 7, Level: "fine", Preemptions: []eventlog.Preemption{
+		{Thread: 2, Ordinal: 3, Class: eventlog.PointEvent, Until: 9},
+		{Thread: 1, Ordinal: 1, Class: eventlog.PointPC, PC: 0x401000, Count: 2, Until: 4},
+		{Thread: 2, Ordinal: 1, Class: eventlog.PointCode, Count: 5, Until: 1},
 	}}
 }
 
@@ -55,18 +57,18 @@ func TestFoundIsChecked(t *testing.T) {
 		"attempts": func(f *Found) { f.Attempts = -1 },
 		"by":       func(f *Found) { f.By = strings.Repeat("x", 100) },
 		"thread":   func(f *Found) { f.Preemptions[0].Thread = 0 },
-		"threads":  func(f *Found) { f.Preemptions[0].Thread = mostThreads },
+		"threads":  func(f *Found) { f.Preemptions[0].Thread = eventlog.MostThreads },
 		"ordinal":  func(f *Found) { f.Preemptions[0].Ordinal = 0 },
 		"class":    func(f *Found) { f.Preemptions[0].Class = "place" },
 		"count":    func(f *Found) { f.Preemptions[0].Count = 1 },
 		"no count": func(f *Found) { f.Preemptions[1].Count = 0 },
 		"pc":       func(f *Found) { f.Preemptions[2].PC = 1 },
 		"no pc":    func(f *Found) { f.Preemptions[1].PC = 0 },
-		"many":     func(f *Found) { f.Preemptions = make([]Preemption, MostPreemptions+1) },
+		"many":     func(f *Found) { f.Preemptions = make([]eventlog.Preemption, eventlog.MostPreemptions+1) },
 	} {
 		f := sampleFound()
 		change(f)
-		var corrupt *CorruptError
+		var corrupt *eventlog.CorruptError
 		if err := r.SetFound(f); !errors.As(err, &corrupt) {
 			t.Errorf("%s is written: %v", name, err)
 		}
@@ -82,12 +84,12 @@ func TestFoundIsChecked(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.Dir, ScheduleName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var corrupt *CorruptError
+		var corrupt *eventlog.CorruptError
 		if _, err := r.Found(); !errors.As(err, &corrupt) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	var version *VersionError
+	var version *eventlog.VersionError
 	if _, err := DecodeFound([]byte(`{"version":2}`)); !errors.As(err, &version) {
 		t.Errorf("a later version: %v", err)
 	}
@@ -123,7 +125,7 @@ func FuzzFound(f *testing.F) {
 		if second, _ := json.Marshal(again); !bytes.Equal(first, second) {
 			t.Errorf("%s\nbecame\n%s", first, second)
 		}
-		order := Schedule{{1, 3}, {2, 2}, {1, 2}}
+		order := eventlog.Schedule{{Thread: 1, Events: 3}, {Thread: 2, Events: 2}, {Thread: 1, Events: 2}}
 		if got, err := order.WithPreemptions(found.Preemptions); err == nil {
 			events := uint64(0)
 			for _, n := range got.Events() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/agent"
+	"diagnose/replay/record/eventlog"
 )
 
 // HuntStrategy selects the thread that runs next in a recording that hunts.
@@ -25,7 +26,7 @@ const (
 var huntStrategies = map[HuntStrategy]uint32{HuntRandom: agent.HuntRandom, HuntPCT: agent.HuntPCT, HuntDelay: agent.HuntDelay, HuntPlan: agent.HuntPlan}
 
 // number is the strategy in struct dg_hunt; 0: there is none of that name.
-func (s HuntStrategy) number() uint32 { return huntStrategies[s] }
+func (s HuntStrategy) Number() uint32 { return huntStrategies[s] }
 
 // Hunt runs the threads of a recorded program one at a time, in an order that follows from
 // these fields. The order is the same each time, as far as the program does not depend on
@@ -62,7 +63,7 @@ type Decision struct {
 	Step uint64 `json:"step"`
 	To   uint32 `json:"to"` // the thread that runs next
 	// At is the kind of event that the thread was at.
-	At Kind `json:"at"`
+	At eventlog.Kind `json:"at"`
 	// Preempts: the thread could have continued.
 	Preempts bool `json:"preempts,omitempty"`
 }
@@ -122,7 +123,7 @@ func (s Stuck) name() string {
 }
 
 // words describes it in a sentence about the program.
-func (s Stuck) words() string {
+func (s Stuck) Words() string {
 	switch s {
 	case StuckCycle:
 		return "deadlocked: threads wait for each other's mutexes"
@@ -135,7 +136,7 @@ func (s Stuck) words() string {
 // Check returns an error if the Hunt is invalid.
 func (h *Hunt) Check() error {
 	switch {
-	case h.Strategy.number() == 0:
+	case h.Strategy.Number() == 0:
 		return fmt.Errorf("record: the strategy %q", h.Strategy)
 	case h.Depth < 0 || h.Depth > 64:
 		return fmt.Errorf("record: a depth of %d", h.Depth)

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"diagnose/replay/record/eventlog"
 )
 
 // openInside opens a regular file of a recording for reading. A name never leads out of the
@@ -13,12 +15,12 @@ import (
 func openInside(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &eventlog.InputError{Err: err}
 	}
 	defer root.Close()
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, &InputError{fmt.Errorf("%s: %w", dir, err)}
+		return nil, &eventlog.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -26,7 +28,7 @@ func openInside(dir, name string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, &InputError{err}
+		return nil, &eventlog.InputError{Err: err}
 	}
 	return f, nil
 }

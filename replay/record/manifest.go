@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // The files of a recording, by name in its directory.
@@ -43,9 +44,9 @@ type Manifest struct {
 	Children []Child `json:"children,omitempty"`
 	// Unrecorded are child processes that failed and of whose failing program there is no
 	// recording.
-	Unrecorded []Unrecorded `json:"unrecorded,omitempty"`
-	Outcome    Outcome      `json:"outcome"`
-	Limits     []Limit      `json:"limits,omitempty"`
+	Unrecorded []Unrecorded     `json:"unrecorded,omitempty"`
+	Outcome    Outcome          `json:"outcome"`
+	Limits     []eventlog.Limit `json:"limits,omitempty"`
 	// Refused are the system calls that were not passed on to the kernel, each once.
 	Refused  []Refused `json:"refused,omitempty"`
 	Times    Times     `json:"times"`

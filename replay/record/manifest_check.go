@@ -64,8 +64,8 @@ func (m *Manifest) checkOutcome() error {
 			return err
 		}
 	}
-	if n := len(m.Unrecorded); n > mostUnrecorded {
-		return &ManifestError{"unrecorded", fmt.Sprintf("has %d processes, more than the %d that a recorder writes", n, mostUnrecorded)}
+	if n := len(m.Unrecorded); n > MostUnrecorded {
+		return &ManifestError{"unrecorded", fmt.Sprintf("has %d processes, more than the %d that a recorder writes", n, MostUnrecorded)}
 	}
 	for i := range m.Unrecorded {
 		if err := m.Unrecorded[i].Outcome.check(fmt.Sprintf("unrecorded[%d].outcome", i)); err != nil {
@@ -131,7 +131,7 @@ func insidePath(p string) bool {
 }
 
 // mostUnrecorded is the maximum length of the list in a manifest.
-const mostUnrecorded = 1000
+const MostUnrecorded = 1000
 
 // mostRefused is the maximum length of a manifest's list. Each call is in it once.
-const mostRefused = 64
+const MostRefused = 64

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"diagnose/replay/record/eventlog"
 )
 
 // ManifestError describes an error in a manifest.
@@ -34,7 +36,7 @@ func DecodeManifest(data []byte) (*Manifest, error) {
 	case head.Version == nil:
 		return nil, &ManifestError{Field: "version", What: "is missing"}
 	case *head.Version > ManifestVersion:
-		return nil, &VersionError{ManifestName, *head.Version, ManifestVersion}
+		return nil, &eventlog.VersionError{File: ManifestName, Got: *head.Version, Want: ManifestVersion}
 	case *head.Version < 1:
 		return nil, &ManifestError{"version", fmt.Sprintf("is %d", *head.Version)}
 	}
@@ -69,7 +71,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &eventlog.InputError{Err: err}
 	}
 	if len(data) > maxManifest {
 		return nil, &ManifestError{What: fmt.Sprintf("is larger than %d MiB", maxManifest>>20)}
@@ -82,7 +84,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 func (m *Manifest) Write(dir string) error { return m.write(dir, "  ") }
 
 // writeShort writes it without indentation, in half the time, if it is written again soon.
-func (m *Manifest) writeShort(dir string) error { return m.write(dir, "") }
+func (m *Manifest) WriteShort(dir string) error { return m.write(dir, "") }
 
 func (m *Manifest) write(dir, indent string) error {
 	m.Version = m.lowestVersion()

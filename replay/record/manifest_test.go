@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // sampleManifest has every field set.
@@ -38,7 +39,7 @@ func sampleManifest() *Manifest {
 		Parent:   &Parent{PID: 4000, Thread: 1, Ordinal: 17},
 		Children: []Child{{Path: "children/4712-1", PID: 4712, Thread: 2, Ordinal: 9, Exec: true}},
 		Outcome:  Outcome{Kind: OutcomeSignal, Signal: 11, Thread: 2, TID: 4713, PC: &pc, FaultAddr: &fault, Evidence: "e", Text: "t"},
-		Limits:   []Limit{{Kind: "syscall", Text: "bpf", Thread: 1, Ordinal: 4}},
+		Limits:   []eventlog.Limit{{Kind: "syscall", Text: "bpf", Thread: 1, Ordinal: 4}},
 		Times:    Times{Started: time.Unix(1700000000, 0).UTC(), Ended: &ended, UserNS: 1, SystemNS: 2},
 		Sizes:    Sizes{1, 2, 3},
 		Portable: []Object{{Path: "/bin/prog", Stored: "objects/00ff", SHA256: "cd"}},
@@ -106,7 +107,7 @@ func TestManifestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	var newer *VersionError
+	var newer *eventlog.VersionError
 	if _, err := DecodeManifest([]byte(`{"version":7,"whatever":{}}`)); !errors.As(err, &newer) || newer.Got != 7 {
 		t.Errorf("a newer version with unknown fields: %v", err)
 	}

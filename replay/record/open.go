@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"diagnose/replay/record/eventlog"
 )
 
 // Recording is an open directory of a recording, for reading.
 type Recording struct {
 	Dir      string
 	Manifest *Manifest
-	Log      *Log
+	Log      *eventlog.Log
 
 	file *os.File
 	// part is set if the recording ends before the directory's does (Until).
@@ -34,13 +36,13 @@ func OpenContext(ctx context.Context, dir string) (*Recording, error) {
 	r := &Recording{Dir: dir, Manifest: m}
 	r.file, err = openInside(dir, LogName)
 	if errors.Is(err, os.ErrNotExist) {
-		r.Log = MissingLog(LogName)
+		r.Log = eventlog.MissingLog(LogName)
 		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if r.Log, err = OpenLog(ctx, LogName, r.file, m.Sizes.Log); err != nil {
+	if r.Log, err = eventlog.OpenLog(ctx, LogName, r.file, m.Sizes.Log); err != nil {
 		r.file.Close()
 		return nil, err
 	}
@@ -88,16 +90,16 @@ func (r *Recording) CheckChild(path string) error {
 	}
 	root, err := os.OpenRoot(r.Dir)
 	if err != nil {
-		return &InputError{err}
+		return &eventlog.InputError{Err: err}
 	}
 	defer root.Close()
 	for _, name := range []string{ChildrenName, path} {
 		info, err := root.Lstat(name)
 		if err != nil {
-			return &InputError{fmt.Errorf("%s: %w", r.Dir, err)}
+			return &eventlog.InputError{Err: fmt.Errorf("%s: %w", r.Dir, err)}
 		}
 		if !info.IsDir() {
-			return &InputError{fmt.Errorf("%s: %s is not a directory", r.Dir, name)}
+			return &eventlog.InputError{Err: fmt.Errorf("%s: %s is not a directory", r.Dir, name)}
 		}
 	}
 	return nil

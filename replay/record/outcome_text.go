@@ -61,7 +61,7 @@ func (o *Outcome) MemoryWords() string {
 }
 
 // ending describes how the process ended.
-func (o *Outcome) ending() string {
+func (o *Outcome) Ending() string {
 	switch o.Kind {
 	case OutcomeSignal:
 		return "the process died of " + wording.Signal(o.Signal)
@@ -74,10 +74,10 @@ func (o *Outcome) ending() string {
 // Crashed reports whether the process died of a signal that leaves a core, had no thread that
 // could continue, or has evidence of damage to its heap.
 func (o *Outcome) Crashed() bool {
-	return o.Evidence != "" || o.Stuck != "" || o.Kind == OutcomeSignal && dumps(syscall.Signal(o.Signal))
+	return o.Evidence != "" || o.Stuck != "" || o.Kind == OutcomeSignal && DumpsCore(syscall.Signal(o.Signal))
 }
 
-func (o *Outcome) failed() bool {
+func (o *Outcome) Failed() bool {
 	return o.Crashed() || o.Kind == OutcomeSignal || o.Kind == OutcomeExit
 }
 
@@ -90,7 +90,7 @@ func (o *Outcome) final() *Outcome {
 }
 
 // word is the name of a run in which a process ended this way; empty if it passed.
-func (o *Outcome) word() string {
+func (o *Outcome) RunName() string {
 	switch {
 	case o.Kind == OutcomeSignal && o.Stuck != "":
 		return o.Stuck.name()
@@ -110,7 +110,7 @@ func (o *Outcome) word() string {
 func (o *Outcome) Deed() string {
 	switch {
 	case o.Kind == OutcomeSignal && o.Stuck != "":
-		return o.Stuck.words()
+		return o.Stuck.Words()
 	case o.Kind == OutcomeSignal:
 		return "died of " + wording.Signal(o.Signal)
 	case o.Declared != nil:
@@ -124,7 +124,7 @@ func (o *Outcome) Deed() string {
 }
 
 // dumps reports whether the default action is Core in signal(7).
-func dumps(s syscall.Signal) bool {
+func DumpsCore(s syscall.Signal) bool {
 	return slices.Contains([]syscall.Signal{unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
 		unix.SIGSEGV, unix.SIGSYS, unix.SIGXCPU, unix.SIGXFSZ}, s)
 }

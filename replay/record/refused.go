@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // Refused is a system call that the recorder did not pass on to the kernel. A program that
@@ -29,7 +30,7 @@ func (r *Refused) Filter() bool { return r.Error == "" }
 
 // Why says why the recorder refuses it.
 func (r *Refused) Why() string {
-	if why := WhyRefused(r.Call); why != "" {
+	if why := eventlog.WhyRefused(r.Call); why != "" {
 		return why
 	}
 	return "a replay could not do the same"

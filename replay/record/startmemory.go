@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // StartName is the file with the dynamic linker's own memory at the start of the engine. The
@@ -19,20 +20,20 @@ const StartName = "start"
 // StartPage is a page of the memory at the start.
 type StartPage struct {
 	Addr evidence.Addr
-	Data [startPageSize]byte
+	Data [StartPageSize]byte
 }
 
 const (
-	startPageSize = 4096
+	StartPageSize = 4096
 	// mostStartPages is larger than any dynamic linker.
-	mostStartPages = 1024
+	MostStartPages = 1024
 )
 
 // auxBase is AT_BASE of elf.h, the address of the dynamic linker.
 const auxBase = 7
 
 // linker is the path of the dynamic linker; empty if there is none.
-func (s *Start) linker() Text {
+func (s *Start) Linker() Text {
 	for _, a := range s.Auxv {
 		if a.Type != auxBase {
 			continue
@@ -57,30 +58,30 @@ func (r *Recording) StartPages() ([]StartPage, error) {
 		return nil, err
 	}
 	defer f.Close()
-	path := r.Manifest.Start.linker()
+	path := r.Manifest.Start.Linker()
 	var pages []StartPage
-	for len(pages) < mostStartPages {
-		var b [8 + startPageSize]byte
+	for len(pages) < MostStartPages {
+		var b [8 + StartPageSize]byte
 		switch _, err := io.ReadFull(f, b[:]); {
 		case err == io.EOF:
 			return pages, nil
 		case err != nil:
-			return nil, &CorruptError{StartName, int64(len(pages) * len(b)), "it ends within a page"}
+			return nil, &eventlog.CorruptError{File: StartName, Offset: int64(len(pages) * len(b)), What: "it ends within a page"}
 		}
 		page := StartPage{Addr: evidence.Addr(binary.LittleEndian.Uint64(b[:]))}
 		copy(page.Data[:], b[8:])
 		if !r.Manifest.Start.maps(path, page.Addr) {
-			return nil, &CorruptError{StartName, int64(len(pages) * len(b)), fmt.Sprintf("the dynamic linker has no page at %v", page.Addr)}
+			return nil, &eventlog.CorruptError{File: StartName, Offset: int64(len(pages) * len(b)), What: fmt.Sprintf("the dynamic linker has no page at %v", page.Addr)}
 		}
 		pages = append(pages, page)
 	}
-	return nil, &CorruptError{StartName, 0, "it has too many pages"}
+	return nil, &eventlog.CorruptError{File: StartName, Offset: 0, What: "it has too many pages"}
 }
 
 // maps reports whether a page is part of a file's mappings.
 func (s *Start) maps(path Text, addr evidence.Addr) bool {
-	for _, m := range s.mappingsOf(path) {
-		if path != "" && addr%startPageSize == 0 && addr >= m.Start && addr < m.End {
+	for _, m := range s.MappingsOf(path) {
+		if path != "" && addr%StartPageSize == 0 && addr >= m.Start && addr < m.End {
 			return true
 		}
 	}
@@ -91,7 +92,7 @@ func (s *Start) maps(path Text, addr evidence.Addr) bool {
 // the file: an anonymous mapping directly after a writable one (load_elf_interp in the kernel's
 // fs/binfmt_elf.c). The dynamic linkers of Debian 11 and 13 store there how long their
 // relocation took.
-func (s *Start) mappingsOf(path Text) (list []*Mapping) {
+func (s *Start) MappingsOf(path Text) (list []*Mapping) {
 	for i := range s.Mappings {
 		m := &s.Mappings[i]
 		switch {

@@ -21,7 +21,7 @@ func TestStartMappings(t *testing.T) {
 		{Start: 0xa000, End: 0xb000, Permissions: "rw-p"},
 	}}
 	var starts []evidence.Addr
-	for _, m := range s.mappingsOf(linker) {
+	for _, m := range s.MappingsOf(linker) {
 		starts = append(starts, m.Start)
 	}
 	if want := []evidence.Addr{0x1000, 0x5000, 0x6000}; !slices.Equal(starts, want) {

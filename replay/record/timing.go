@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"diagnose/internal/privatefile"
+	"diagnose/replay/record/eventlog"
 )
 
 // TimingName is the file of a recording that says how it is replayed. It exists if the first
@@ -38,7 +39,7 @@ func (r *Recording) Timing() (Timing, error) {
 	case TimingEager + "\n", TimingLazy + "\n":
 		return t[:len(t)-1], nil
 	}
-	return "", &CorruptError{TimingName, 0, fmt.Sprintf("says %q", text)}
+	return "", &eventlog.CorruptError{File: TimingName, Offset: 0, What: fmt.Sprintf("says %q", text)}
 }
 
 // SetTiming stores the timing that replays the recording.
@@ -93,7 +94,7 @@ func (r *Recording) readSmall(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &eventlog.InputError{Err: err}
 	}
 	return data, nil
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"diagnose/replay/record/eventlog"
 )
 
 func TestTimingIsKept(t *testing.T) {
@@ -27,7 +29,7 @@ func TestTimingIsKept(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.Dir, TimingName), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var corrupt *CorruptError
+		var corrupt *eventlog.CorruptError
 		if _, err := r.Timing(); !errors.As(err, &corrupt) {
 			t.Errorf("%q: %v, want a *CorruptError", text, err)
 		}

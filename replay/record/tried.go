@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"diagnose/replay/record/eventlog"
 )
 
 // TriedPlan is a list of preemptions that a search tried, and how far a replay with them came.
@@ -64,7 +66,7 @@ func (l *TriedPlans) UnmarshalJSON(text []byte) error {
 			}
 			b = b[n:]
 		}
-		if thread >= mostThreads {
+		if thread >= eventlog.MostThreads {
 			return fmt.Errorf("thread %d of a plan that was tried", thread)
 		}
 		p.Thread = uint32(thread)

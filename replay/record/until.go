@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"diagnose/evidence"
+	"diagnose/replay/record/eventlog"
 )
 
 // Until returns the recording as if it had been cut off: with all events before that of a
@@ -14,13 +15,13 @@ func (r *Recording) Until(at evidence.Moment, inclusive bool) (*Recording, error
 	events, found := uint64(0), false
 	var tid int
 	for e, err := range r.Log.Ordered() {
-		if err != nil && !Damaged(err) {
+		if err != nil && !eventlog.Damaged(err) {
 			return nil, err
 		}
 		if err != nil {
 			break
 		}
-		if e.Kind == KindStart && e.Thread == at.Thread && len(e.Args) >= 2 {
+		if e.Kind == eventlog.KindStart && e.Thread == at.Thread && len(e.Args) >= 2 {
 			tid = int(e.Args[1])
 		}
 		if found = e.Thread == at.Thread && e.Ordinal == at.Ordinal; found && !inclusive {

@@ -1,5 +1,5 @@
 /* What the engine knows of the kernel's calls: a row each, engine/table.c.
- * replay/record/syscalls.go has the same rows for people, and a test compares them. */
+ * replay/record/eventlog/syscalls.go has the same rows for people, and a test compares them. */
 #ifndef DG_ENGINE_TABLE_H
 #define DG_ENGINE_TABLE_H
 

@@ -1,0 +1,130 @@
+package recorder
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+)
+
+var stuckReasons = map[uint64]record.Stuck{agent.StuckCycle: record.StuckCycle, agent.StuckBlocked: record.StuckBlocked, agent.StuckEvents: record.StuckNoProgress}
+
+// huntStart is the start time of a hunted program's clock. Any time would do, as long as it is
+// the same each time.
+var huntStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// huntRandom are the random bytes of every hunted process.
+var huntRandom = [16]byte([]byte("a schedule's own"))
+
+// encodeHunt encodes a Hunt for the process.
+func encodeHunt(h *record.Hunt) ([]byte, error) {
+	r := agent.RawHunt{Strategy: h.Strategy.Number(), Depth: uint32(h.Depth), Seed: h.Seed, Length: h.Length, Most: h.Most,
+		Clock: uint64(huntStart.UnixNano()), Chance: uint32(h.Chance), Processor: int32(h.Processor), Planned: uint32(len(h.Plan))}
+	if h.Quiet {
+		r.Quiet = 1
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, &r); err != nil {
+		return nil, err
+	}
+	b.Write(make([]byte, agent.HuntPlanAt-b.Len()))
+	plan := slices.Clone(h.Plan)
+	slices.SortFunc(plan, func(a, b record.Decision) int {
+		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Step, b.Step))
+	})
+	for _, d := range plan {
+		if err := binary.Write(&b, binary.LittleEndian, agent.RawDecision{Thread: d.Thread, To: d.To, Step: d.Step}); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// mapHunt maps memory for a Hunt in a process that starts, and fills it.
+func mapHunt(h *record.Hunt, tid int, memory *ptrace.Memory) error {
+	raw, err := encodeHunt(h)
+	if err != nil {
+		return err
+	}
+	got, err := ptrace.SystemCall(tid, unix.SYS_MMAP, agent.EngineHunt, agent.HuntBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, ^uint64(0), 0)
+	if err != nil {
+		return err
+	}
+	if got != agent.EngineHunt {
+		return fmt.Errorf("memory for its schedule: %w", unix.Errno(-got))
+	}
+	_, err = memory.WriteAt(raw, agent.EngineHunt)
+	return err
+}
+
+// replaceHunt gives another Hunt to a process that was already given one. The engine's own data there
+// is not changed.
+func replaceHunt(h *record.Hunt, memory *ptrace.Memory) error {
+	raw, err := encodeHunt(h)
+	if err != nil {
+		return err
+	}
+	if _, err := memory.WriteAt(raw[:unsafe.Offsetof(agent.RawHunt{}.Steps)], agent.EngineHunt); err != nil {
+		return err
+	}
+	if plan := raw[agent.HuntPlanAt:]; len(plan) > 0 {
+		_, err = memory.WriteAt(plan, agent.EngineHunt+agent.HuntPlanAt)
+	}
+	return err
+}
+
+func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
+	var r agent.RawHunt
+	p := make([]byte, binary.Size(&r))
+	if _, err := memory.ReadAt(p, agent.EngineHunt); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, &r); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	return &r, nil
+}
+
+// readHunted reads the result of a process so far.
+func readHunted(memory *ptrace.Memory) (*record.Hunted, error) {
+	r, err := readHunt(memory)
+	if err != nil {
+		return nil, err
+	}
+	h := &record.Hunted{Steps: r.Steps, Points: r.Points, Switches: r.Switches, Ready: int(r.MostReady), Missing: int(r.Missing), Unused: int(r.Unused)}
+	made := make([]agent.RawDecision, min(r.Made, agent.HuntDecisions))
+	p := make([]byte, binary.Size(made))
+	if _, err := memory.ReadAt(p, agent.EngineHunt+agent.HuntMadeAt); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, made); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	h.Decisions = make([]record.Decision, len(made))
+	for i, d := range made {
+		h.Decisions[i] = record.Decision{Thread: d.Thread, Step: d.Step, To: d.To, At: eventlog.Kind(d.At), Preempts: d.Flags&agent.DecisionPreempts != 0}
+	}
+	return h, nil
+}
+
+// shareProcessor binds the calling thread, which ends with the run, to the processor of the program's
+// threads: one of those runs at a time, and none while the tracer examines the process.
+func shareProcessor(h *record.Hunt) {
+	if h.Processor < 0 {
+		return
+	}
+	var set unix.CPUSet
+	set.Set(h.Processor)
+	unix.SchedSetaffinity(0, &set) // without it the run takes longer
+}

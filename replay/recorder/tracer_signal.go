@@ -1,0 +1,121 @@
+package recorder
+
+import (
+	"encoding/binary"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/agent"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
+)
+
+const siKernel = 0x80 // si_code of int3, and of faults that have no address
+
+func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
+
+// signalled handles a thread that is about to receive a signal. All signals but those meant for
+// the tracer are passed on unchanged, perhaps a little later.
+func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
+	if x.process.recording == nil && s != unix.SIGTRAP {
+		return t.proceed(x, s)
+	}
+	info, err := x.siginfo(s)
+	if err != nil {
+		return err
+	}
+	if isFault(s, &info) {
+		return t.faulted(x, s, info)
+	}
+	if waits, err := t.delays(x, s, info); err != nil || waits {
+		return err
+	}
+	return t.give(x, s, info)
+}
+
+// give passes on a signal, which may end the process.
+func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	switch r := x.process.recording; {
+	case r == nil || !record.DumpsCore(s) && !ends(s):
+	case !ptrace.Fatal(x.tid, s):
+		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // in any case it is the engine's
+			x.handed = &info
+		}
+	case record.DumpsCore(s):
+		return t.fatal(x, s, info)
+	case ends(s):
+		r.noteRelocked()
+	}
+	return t.proceed(x, s)
+}
+
+// faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the
+// program's own.
+func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	if step, given := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
+		return t.stepped(x, given)
+	}
+	regs, err := ptrace.GetRegisters(x.tid)
+	if err != nil {
+		return err
+	}
+	if isQuestion(x.tid, s, &info, &regs) {
+		return t.trapped(x, &regs)
+	}
+	if r := x.process.recording; r != nil {
+		if err := r.atOwn(x.tid, &regs); err != nil {
+			return err
+		}
+		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
+		if err != nil {
+			return err
+		}
+		if redirected {
+			return t.proceed(x, 0)
+		}
+	}
+	return t.give(x, s, info)
+}
+
+// isFault distinguishes signals of an instruction from those that are sent, as the engine does.
+func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
+	return siCode(info) > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
+}
+
+// isQuestion reports whether a signal is a question of the engine.
+func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
+	return s == unix.SIGTRAP && siCode(info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
+}
+
+func isBreakpoint(tid int, at uint64) bool {
+	code, err := ptrace.Peek(tid, at)
+	return err == nil && byte(code) == 0xcc
+}
+
+// ends reports whether the default action is Term in signal(7). SIGKILL is not reported to a
+// tracer.
+func ends(s syscall.Signal) bool {
+	return slices.Contains([]syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGIO, unix.SIGPROF, unix.SIGVTALRM, unix.SIGSTKFLT, unix.SIGPWR}, s) || s >= firstRealTime
+}
+
+const firstRealTime = 32 // the kernel's
+
+// fatal handles a signal that ends the process: the core is written before the kernel ends it.
+func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	return t.stopAll(x, func() error {
+		if !ptrace.Fatal(x.tid, s) {
+			return t.release(x, s) // another thread has installed a handler meanwhile
+		}
+		r := x.process.recording
+		r.noteUnsettled(x.process)
+		r.noteHunted()
+		r.failed(x, s, &info)
+		r.takeEvidence()
+		r.checkStopped(x.process.pid)
+		r.writeCore(x, int(s), &info)
+		return t.proceed(x, s)
+	})
+}

@@ -1,0 +1,50 @@
+package recorder
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/replay/ptrace"
+)
+
+// leaderInterval is how often to look for a first thread that is not reported.
+const leaderInterval = time.Millisecond
+
+// wait waits for the next stop. If a process's first thread ends by itself, that is reported
+// only after the other threads. If it ends when it was asked to stop, nothing is reported. So
+// wait also checks processes that are about to end.
+func (t *tracer) wait() (ptrace.Stop, error) {
+	for {
+		ending := t.ending()
+		if len(ending) == 0 {
+			return ptrace.Wait()
+		}
+		stop, found, err := ptrace.Poll()
+		if found || err != nil {
+			return stop, err
+		}
+		time.Sleep(leaderInterval)
+		for _, p := range ending {
+			if leader := p.threads[p.pid]; leader == nil || leader.stopped || !gone(p.pid) {
+				continue
+			}
+			// ESRCH: killed while its core was made; its end is reported next.
+			if err := t.maybeCore(p); err != nil && !errors.Is(err, unix.ESRCH) {
+				return ptrace.Stop{}, err
+			}
+		}
+	}
+}
+
+// ending returns the processes whose threads are being stopped for their core, including the
+// first thread.
+func (t *tracer) ending() []*process {
+	return slices.DeleteFunc(slices.Collect(maps.Values(t.processes)), func(p *process) bool {
+		leader := p.threads[p.pid]
+		return p.ending == nil || p.ending.done || leader == nil || leader.stopped
+	})
+}
