@@ -26,8 +26,10 @@ type Mutation struct {
 	Operator string `json:"operator"`
 	Class    Class  `json:"class"`
 	Function string `json:"function"`
-	// Line is that of the statement that is changed or removed, from 1.
+	// Line is that of the statement that is changed or removed, from 1, and Last its last
+	// one: of a statement that stays and has a body, that before the body.
 	Line int `json:"line"`
+	Last int `json:"last"`
 	// Objects are the identifiers that the bug is about: variables, members, locks.
 	Objects []string `json:"objects,omitempty"`
 	// Root are the lines that a diagnosis may name as the root, Line among them: of a
@@ -114,8 +116,11 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 		}
 		line := lineOf(statement)
 		m := Mutation{
-			Operator: o.name, Class: o.class, Function: function, Line: line, Objects: change.objects,
+			Operator: o.name, Class: o.class, Function: function, Line: line, Last: lastLine(statement, change.removes && change.at == nil), Objects: change.objects,
 			Root: []int{line}, Original: f.text(statement), edits: change.edits,
+		}
+		for l := line + 1; l <= m.Last; l++ {
+			m.Root = append(m.Root, l)
 		}
 		if change.removes {
 			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
@@ -212,6 +217,19 @@ func (f *file) blank(n *sitter.Node) edit {
 }
 
 func lineOf(n *sitter.Node) int { return int(n.StartPoint().Row) + 1 }
+
+// lastLine is that of a statement, or of its part before the body.
+func lastLine(n *sitter.Node, whole bool) int {
+	for _, field := range []string{"body", "consequence"} {
+		if body := n.ChildByFieldName(field); body != nil && !whole && n.Type() != "do_statement" {
+			return max(lineOf(n), int(body.PrevSibling().EndPoint().Row)+1)
+		}
+	}
+	if n.Type() == "case_statement" {
+		return lineOf(n)
+	}
+	return int(n.EndPoint().Row) + 1
+}
 
 // statementOf is the innermost statement or declaration that a node is part of.
 func statementOf(n *sitter.Node) *sitter.Node {
