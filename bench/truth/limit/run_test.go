@@ -1,0 +1,61 @@
+package limit
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func run(t *testing.T, c Command) *Result {
+	t.Helper()
+	c.Path, c.Dir = "/bin/sh", t.TempDir()
+	if c.Time == 0 {
+		c.Time = 20 * time.Second
+	}
+	r, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestStatus(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "echo out; echo err >&2; exit 3"}})
+	if r.Status != 3 || r.Signal != 0 || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" || r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSignal(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "kill -SEGV $$"}})
+	if r.Signal != syscall.SIGSEGV || r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTime(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "sleep 60 & sleep 60"}, Time: 200 * time.Millisecond})
+	if !r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestProcessorTime(t *testing.T) {
+	if r := run(t, Command{Args: []string{"-c", "while :; do :; done"}, Processor: time.Second, Time: time.Minute}); !r.TimedOut || r.Used == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "head -c 5000000 /dev/zero"}})
+	if !r.Cut || len(r.Stdout) != maximum {
+		t.Errorf("cut is %v after %d bytes", r.Cut, len(r.Stdout))
+	}
+}
+
+func TestMemory(t *testing.T) {
+	if r := run(t, Command{Args: []string{"-c", "ulimit -d"}, Memory: 512}); strings.TrimSpace(string(r.Stdout)) != "524288" {
+		t.Errorf("the limit is %s", r.Stdout)
+	}
+}

@@ -1,0 +1,13 @@
+SELECT substr('hello world', 3, 5), replace('aXbX', 'X', '--'), length('äöü'), hex('abc'), quote('it''s'), instr('haystack', 'st');
+SELECT 7 / 2, 7 % 3, 7.0 / 2, 1 << 10, ~5, 'a' || 'b', NULL IS NULL, 5 IN (1, 5, 9), 'abc' LIKE 'A%', 'abc' GLOB 'a?c', cast('12x' AS INT);
+CREATE TABLE t(a UNIQUE, b CHECK(b > 0), c DEFAULT 'd');
+INSERT INTO t VALUES(1, 2, 3), (2, 3, 4), (3, 4, 5);
+CREATE TRIGGER g AFTER INSERT ON t WHEN new.b > 10 BEGIN UPDATE t SET c = 'big' WHERE a = new.a; END;
+INSERT INTO t(a, b) VALUES(4, 11); INSERT OR REPLACE INTO t VALUES(1, 9, 'r');
+CREATE VIEW v AS SELECT a + b AS s, c FROM t WHERE a > 1;
+SELECT * FROM v UNION SELECT 0, 'zero' EXCEPT SELECT 5, '4' ORDER BY 1;
+SELECT json_extract('{"a":[1,2,{"b":"c"}]}', '$.a[2].b'), json_array_length('[1,2,3]'), date('2020-02-28', '+2 days'), strftime('%j', '2021-03-01');
+SELECT (SELECT max(b) FROM t x WHERE x.a <= t.a), EXISTS(SELECT 1 FROM t WHERE b = 3) FROM t ORDER BY a;
+EXPLAIN QUERY PLAN SELECT * FROM t WHERE a = 3;
+ALTER TABLE t ADD COLUMN d INT; ALTER TABLE t RENAME TO u; SELECT sql FROM sqlite_master WHERE name = 'u';
+VACUUM; PRAGMA integrity_check;
