@@ -1,0 +1,228 @@
+package mutant
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"diagnose/bench/truth/limit"
+	"diagnose/bench/truth/sanitizer"
+	"diagnose/bench/truth/source"
+	"diagnose/bench/truth/tree"
+)
+
+const (
+	// runLimit is how long a plain run may use the processor, slowLimit one with a sanitizer.
+	// A busy machine may take wait times as long.
+	runLimit  = 3 * time.Second
+	slowLimit = 15 * time.Second
+	wait      = 5
+	// shortLimit is how long the original may use it: an input that takes longer is not used.
+	shortLimit = 400 * time.Millisecond
+	// memory bounds plain runs, in MiB.
+	memory = 2048
+	// mostRuns is how many inputs of a package are used.
+	mostRuns = 16
+)
+
+// Workshop makes the mutants of one package.
+type Workshop struct {
+	src   *source.Unpacked
+	plain map[string]*tree.Tree
+	// checked is the tree with a sanitizer.
+	checked *tree.Tree
+	// originals are the inputs on which the original is sound.
+	originals []original
+	sites     []Site
+	// scratch is an empty directory that runs may fill.
+	scratch string
+}
+
+// original is what the original does on an input.
+type original struct {
+	Run source.Run
+	// Outputs are hashes, by variant.
+	Outputs map[string][]byte
+}
+
+// Folders are the directories of a workshop.
+type Folders struct {
+	// Build has the trees, Scratch what runs leave; Inputs and Drivers are those of ours.
+	Build, Scratch, Inputs, Drivers string
+}
+
+// Open builds a package and runs its original. note is told what takes time.
+func Open(ctx context.Context, src *source.Unpacked, f Folders, note func(string)) (*Workshop, error) {
+	w := &Workshop{src: src, plain: map[string]*tree.Tree{}, scratch: filepath.Join(f.Scratch, src.Name)}
+	build := func(v tree.Variant) (*tree.Tree, error) {
+		note(src.Name + ": building " + v.Name)
+		return tree.Open(ctx, src, v, f.Build, f.Drivers)
+	}
+	for _, v := range tree.Plain {
+		t, err := build(v)
+		if err != nil {
+			return nil, err
+		}
+		w.plain[v.Name] = t
+	}
+	var err error
+	checker := tree.Address
+	if src.Threads {
+		checker = tree.Thread
+	}
+	if w.checked, err = build(checker); err != nil {
+		return nil, err
+	}
+	covering, err := build(tree.Coverage)
+	if err != nil {
+		return nil, err
+	}
+	covered, err := w.originalRuns(ctx, covering, f, note)
+	if err != nil {
+		return nil, err
+	}
+	w.sites, err = Sites(src, covered)
+	return w, err
+}
+
+// behaviour is what the runs of the original tell; it is kept in a file.
+type behaviour struct {
+	Originals []original
+	Covered   tree.Lines
+}
+
+// originalRuns runs the original on every input, unless that was done before.
+func (w *Workshop) originalRuns(ctx context.Context, covering *tree.Tree, f Folders, note func(string)) (tree.Lines, error) {
+	path := filepath.Join(f.Build, w.src.Name, "originals-"+covering.Description()[:16]+".json")
+	var b behaviour
+	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &b) == nil {
+		w.originals = b.Originals
+		return b.Covered, nil
+	}
+	note(w.src.Name + ": running the original")
+	if err := w.chooseRuns(ctx, f.Inputs); err != nil {
+		return nil, err
+	}
+	covered, err := w.covered(ctx, covering)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(behaviour{w.originals, covered})
+	if err != nil {
+		return nil, err
+	}
+	return covered, os.WriteFile(path, text, 0o644)
+}
+
+// Inputs counts the inputs on which the original is sound.
+func (w *Workshop) Inputs() int { return len(w.originals) }
+
+// Sites counts the places for bugs.
+func (w *Workshop) Sites() int { return len(w.sites) }
+
+// Close leaves every tree as the original.
+func (w *Workshop) Close() error {
+	for _, t := range []*tree.Tree{w.checked, w.plain[tree.Plain0.Name], w.plain[tree.Plain2.Name]} {
+		if err := t.Restore(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chooseRuns keeps the inputs on which the original of every variant ends well, twice with
+// the same output, and the sanitizer reports nothing.
+func (w *Workshop) chooseRuns(ctx context.Context, inputs string) error {
+	all, err := w.src.Runs(w.src.Dir, inputs)
+	if err != nil {
+		return err
+	}
+	step := max(1, (len(all)+mostRuns-1)/mostRuns)
+	for i := 0; i < len(all); i += step {
+		outputs, sound, err := w.sound(ctx, all[i])
+		if err != nil {
+			return err
+		}
+		if sound {
+			w.originals = append(w.originals, original{all[i], outputs})
+		}
+	}
+	if len(w.originals) < 2 {
+		return fmt.Errorf("mutant: %s: the original ends well on %d of %d inputs only", w.src.Name, len(w.originals), len(all))
+	}
+	return nil
+}
+
+// sound runs the original on one input.
+func (w *Workshop) sound(ctx context.Context, run source.Run) (outputs map[string][]byte, sound bool, err error) {
+	outputs = map[string][]byte{}
+	for name, t := range w.plain {
+		first, err := w.run(ctx, t.Original(), run)
+		if err != nil || !well(first) || first.Used > shortLimit {
+			return nil, false, err
+		}
+		second, err := w.run(ctx, t.Original(), run)
+		if err != nil || !well(second) || !bytes.Equal(first.Stdout, second.Stdout) {
+			return nil, false, err
+		}
+		outputs[name] = digest(first.Stdout)
+	}
+	checked, violation, err := w.check(ctx, w.checked.Original(), run)
+	return outputs, err == nil && well(checked) && violation == nil, err
+}
+
+func digest(output []byte) []byte {
+	sum := sha256.Sum256(output)
+	return sum[:]
+}
+
+func well(r *limit.Result) bool {
+	return r.Status == 0 && r.Signal == 0 && !r.TimedOut && !r.Cut
+}
+
+func (w *Workshop) run(ctx context.Context, program string, run source.Run) (*limit.Result, error) {
+	if err := limit.Empty(w.scratch); err != nil {
+		return nil, err
+	}
+	return limit.Run(ctx, limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: runLimit, Time: wait * runLimit, Memory: memory})
+}
+
+// check runs the program with the sanitizer.
+func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*limit.Result, *sanitizer.Violation, error) {
+	if err := limit.Empty(w.scratch); err != nil {
+		return nil, nil, err
+	}
+	log := filepath.Join(w.scratch, "sanitizer")
+	common := "log_path=" + log + ":exitcode=99:"
+	r, err := limit.Run(ctx, limit.Command{
+		Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: slowLimit, Time: wait * slowLimit,
+		Env: []string{
+			"ASAN_OPTIONS=" + common + "detect_leaks=0:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:allocator_may_return_null=1:disable_coredump=1",
+			"UBSAN_OPTIONS=" + common + "print_stacktrace=1",
+			"TSAN_OPTIONS=" + common + "halt_on_error=1:report_signal_unsafe=0",
+		},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := limit.Files(log + "*")
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, sanitizer.Read(text, w.checked.Top), nil
+}
+
+// covered are the lines that the runs execute.
+func (w *Workshop) covered(ctx context.Context, t *tree.Tree) (tree.Lines, error) {
+	for _, o := range w.originals {
+		if _, err := w.run(ctx, t.Executable(), o.Run); err != nil {
+			return nil, err
+		}
+	}
+	return t.Covered(ctx)
+}

@@ -1,0 +1,142 @@
+package sanitizer
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const heapC = `#include <stdlib.h>
+#include <string.h>
+static char *make(int n) {
+	return malloc(n);
+}
+int table[4];
+int main(int n, char **v) {
+	char *p = make(8);
+	char local[6];
+	switch (v[1][0]) {
+	case 'o':
+		memset(p, 1, n + 7);
+		break;
+	case 'f':
+		free(p);
+		return p[0];
+	case 'd':
+		free(p);
+		free(p);
+		break;
+	case 'g':
+		return table[n + 2];
+	case 's':
+		local[n * 3] = 1;
+		return local[0];
+	case 'z':
+		p = 0;
+		return *(volatile char *)p;
+	}
+	return 0;
+}
+`
+
+const raceC = `#include <pthread.h>
+static int counter;
+static void *work(void *p) {
+	counter++;
+	return p;
+}
+int main(void) {
+	pthread_t t;
+	pthread_create(&t, 0, work, 0);
+	counter = 5;
+	pthread_join(t, 0);
+	return 0;
+}
+`
+
+// report builds a program with a sanitizer and returns what it writes.
+func report(t *testing.T, text, flag string, args ...string) (output, top string) {
+	t.Helper()
+	top = t.TempDir()
+	if err := os.WriteFile(filepath.Join(top, "a.c"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("gcc", "-g", "-O0", "-pthread", "-w", "-fno-omit-frame-pointer", "-fsanitize="+flag, "-o", "a", "a.c")
+	build.Dir = top
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("the sanitizer is missing: %s", out)
+	}
+	cmd := exec.Command(filepath.Join(top, "a"), args...)
+	cmd.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0", "UBSAN_OPTIONS=print_stacktrace=1")
+	out, _ := cmd.CombinedOutput() // it fails
+	return string(out), top
+}
+
+func lineOf(text, part string) int {
+	return strings.Count(text[:strings.Index(text, part)], "\n") + 1
+}
+
+func TestAddress(t *testing.T) {
+	for _, test := range []struct {
+		arg, kind       string
+		class           Class
+		at, freed, name string
+		heap            bool
+	}{
+		{"o", "heap-buffer-overflow", Bounds, "memset(p", "", "", true},
+		{"f", "heap-use-after-free", Lifetime, "return p[0]", "free(p);\n\t\treturn", "", true},
+		{"d", "double-free", Lifetime, "free(p);\n\t\tbreak", "free(p);\n\t\tfree", "", true},
+		{"g", "global-buffer-overflow", Bounds, "return table", "", "table", false},
+		{"s", "stack-buffer-overflow", Bounds, "local[n * 3]", "", "local", false},
+		{"z", "SEGV", Other, "return *(vol", "", "", false},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			text, top := report(t, heapC, "address", test.arg)
+			v := Read(text, top)
+			if v == nil {
+				t.Fatalf("no violation in\n%s", text)
+			}
+			if v.Kind != test.kind || v.Class != test.class || v.Variable != test.name || len(v.Accesses) != 1 ||
+				v.Accesses[0] != (Place{"a.c", lineOf(heapC, test.at), "main"}) {
+				t.Errorf("%+v of\n%s", v, text)
+			}
+			if test.heap && (len(v.Allocated) != 2 || v.Allocated[0] != Place{"a.c", 4, "make"}) {
+				t.Errorf("allocated at %+v", v.Allocated)
+			}
+			if test.freed != "" && (len(v.Freed) == 0 || v.Freed[0].Line != lineOf(heapC, test.freed)) {
+				t.Errorf("freed at %+v", v.Freed)
+			}
+		})
+	}
+}
+
+func TestUndefined(t *testing.T) {
+	text, top := report(t, heapC, "bounds", "g")
+	v := Read(text, top)
+	if v == nil || v.Kind != "index-out-of-bounds" || v.Class != Bounds || v.Accesses[0].Line != lineOf(heapC, "return table") {
+		t.Errorf("%+v of\n%s", v, text)
+	}
+}
+
+func TestThread(t *testing.T) {
+	text, top := report(t, raceC, "thread")
+	v := Read(text, top)
+	if v == nil {
+		t.Skipf("the race was not seen: %s", text)
+	}
+	lines := map[int]bool{}
+	for _, a := range v.Accesses {
+		lines[a.Line] = true
+	}
+	if v.Kind != "data-race" || v.Class != Race || len(v.Accesses) != 2 || !lines[4] || !lines[10] || v.Variable != "counter" {
+		t.Errorf("%+v of\n%s", v, text)
+	}
+}
+
+func TestNoReport(t *testing.T) {
+	if v := Read("hello\nworld\n", "/tmp"); v != nil {
+		t.Errorf("%+v", v)
+	}
+}
