@@ -1,0 +1,2 @@
+// Package page writes the table of docs/truth.md.
+package page

@@ -1,0 +1,104 @@
+package score
+
+import (
+	"path"
+	"reflect"
+	"strings"
+
+	"diagnose/bench/truth/mutant"
+	"diagnose/bench/truth/sanitizer"
+	"diagnose/evidence"
+)
+
+// target is what places are compared with.
+type target struct {
+	answer *mutant.Answer
+}
+
+// root reports whether a site is a line of the bug.
+func (t target) root(s *evidence.Site) bool {
+	if s == nil {
+		return false
+	}
+	for _, line := range t.answer.Root {
+		if same(s, sanitizer.Place{File: t.answer.File, Line: line}) {
+			return true
+		}
+	}
+	return false
+}
+
+// violates reports whether a site is a line of the first violation. Where a function of the
+// program frees for others, its caller is as good an answer.
+func (t target) violates(s *evidence.Site) bool {
+	v := t.answer.Violation
+	if v == nil || s == nil {
+		return false
+	}
+	places := v.Accesses
+	if v.Class == sanitizer.Lifetime {
+		places = append(places[:len(places):len(places)], v.Callers[:min(1, len(v.Callers))]...)
+	}
+	return among(s, places)
+}
+
+// object reports whether a heap object is that of the first violation. Programs allocate
+// through functions of their own, which the report passes over: the inner callers count.
+func (t target) object(o *evidence.HeapObject) bool {
+	v := t.answer.Violation
+	if v == nil || o == nil || o.Allocated == nil || len(v.Allocated) == 0 {
+		return false
+	}
+	return among(o.Allocated.Site, v.Allocated[:min(3, len(v.Allocated))])
+}
+
+func (t target) right(s *evidence.Site) bool { return t.root(s) || t.violates(s) }
+
+func among(s *evidence.Site, places []sanitizer.Place) bool {
+	for _, p := range places {
+		if same(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether a site is at a place. The place's file is relative to the top of the
+// sources, the site's as the compiler recorded it.
+func same(s *evidence.Site, p sanitizer.Place) bool {
+	if s == nil || s.Line != p.Line || s.Line == 0 || s.File == "" {
+		return false
+	}
+	file, want := path.Clean(s.File), path.Clean(p.File)
+	return file == want || strings.HasSuffix(file, "/"+want) || strings.HasSuffix(want, "/"+file)
+}
+
+// sites are all places in a part of a report.
+func sites(part any) (list []*evidence.Site) {
+	walk(reflect.ValueOf(part), func(s *evidence.Site) { list = append(list, s) })
+	return list
+}
+
+var siteType = reflect.TypeFor[evidence.Site]()
+
+func walk(v reflect.Value, found func(*evidence.Site)) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			walk(v.Elem(), found)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walk(v.Index(i), found)
+		}
+	case reflect.Struct:
+		if v.Type() == siteType {
+			s := v.Interface().(evidence.Site)
+			found(&s)
+			return
+		}
+		for i := range v.NumField() {
+			walk(v.Field(i), found)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package score
+
+import (
+	"testing"
+
+	"diagnose/bench/truth/mutant"
+	"diagnose/bench/truth/sanitizer"
+	"diagnose/evidence"
+)
+
+func site(file string, line int) *evidence.Site {
+	return &evidence.Site{File: file, Line: line, Function: "f"}
+}
+
+func place(file string, line int) sanitizer.Place { return sanitizer.Place{File: file, Line: line} }
+
+// overflow is the answer of a bug at lines 10 and 11 of lib/a.c, of which an object that is
+// allocated at lib/b.c:5 is overflowed at lib/b.c:20.
+var overflow = mutant.Answer{
+	File: "lib/a.c", Root: []int{10, 11},
+	Violation: &sanitizer.Violation{
+		Kind: "heap-buffer-overflow", Class: sanitizer.Bounds,
+		Accesses: []sanitizer.Place{place("lib/b.c", 20)}, Callers: []sanitizer.Place{place("lib/b.c", 30)},
+		Allocated: []sanitizer.Place{place("lib/mem.c", 3), place("lib/b.c", 5)},
+	},
+}
+
+// freed is that of a second free.
+var freed = mutant.Answer{
+	File: "lib/a.c", Root: []int{10},
+	Violation: &sanitizer.Violation{
+		Kind: "double-free", Class: sanitizer.Lifetime,
+		Accesses: []sanitizer.Place{place("lib/mem.c", 9)}, Callers: []sanitizer.Place{place("lib/b.c", 30), place("lib/b.c", 40)},
+	},
+}
+
+func causes(list ...evidence.Cause) *evidence.Case {
+	return &evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: list}}
+}
+
+func object(file string, line int) *evidence.HeapObject {
+	return &evidence.HeapObject{Allocated: &evidence.HeapCall{Site: site(file, line)}}
+}
+
+func story(sites ...*evidence.Site) (list []evidence.CauseStep) {
+	for _, s := range sites {
+		list = append(list, evidence.CauseStep{Site: s})
+	}
+	return list
+}
+
+func TestCauses(t *testing.T) {
+	const top = "/home/x/tree/"
+	elsewhere := evidence.Cause{Kind: evidence.CauseBadValue, Site: site(top+"lib/c.c", 1)}
+	proved := elsewhere
+	proved.Proof = evidence.Proved
+	for name, test := range map[string]struct {
+		c      *evidence.Case
+		answer *mutant.Answer
+		want   Outcome
+		proved bool
+	}{
+		"the bug":                   {causes(evidence.Cause{Site: site(top+"lib/a.c", 11), Proof: evidence.Proved}), &overflow, Right, true},
+		"the line of another file":  {causes(evidence.Cause{Site: site(top+"lib/xa.c", 11)}), &overflow, Wrong, false},
+		"a line before":             {causes(evidence.Cause{Site: site(top+"lib/a.c", 9)}), &overflow, Wrong, false},
+		"the violation":             {causes(evidence.Cause{Kind: evidence.CauseHeapOverflow, Site: site("b.c", 20)}), &overflow, Right, false},
+		"another kind of violation": {causes(evidence.Cause{Kind: evidence.CauseUseAfterFree, Site: site("b.c", 20)}), &overflow, Wrong, false},
+		"the object":                {causes(evidence.Cause{Kind: evidence.CauseHeapOverflow, Site: site("b.c", 21), Object: object(top+"lib/b.c", 5)}), &overflow, Right, false},
+		"another object":            {causes(evidence.Cause{Kind: evidence.CauseHeapOverflow, Object: object(top+"lib/b.c", 6)}), &overflow, Wrong, false},
+		"the caller of the wrapper": {causes(evidence.Cause{Kind: evidence.CauseDoubleFree, Site: site(top+"lib/b.c", 30)}), &freed, Right, false},
+		"its caller":                {causes(evidence.Cause{Kind: evidence.CauseDoubleFree, Site: site(top+"lib/b.c", 40)}), &freed, Wrong, false},
+		"a caller of an access":     {causes(evidence.Cause{Site: site(top+"lib/b.c", 30)}), &overflow, Wrong, false},
+		"proved elsewhere":          {causes(proved), &overflow, WrongProved, true},
+		"a second cause":            {causes(elsewhere, evidence.Cause{Site: site(top+"lib/a.c", 10)}), &overflow, Reported, false},
+		"a second after a proved":   {causes(proved, evidence.Cause{Site: site(top+"lib/a.c", 10)}), &overflow, WrongProved, true},
+		"the chain": {causes(evidence.Cause{Site: site(top+"lib/c.c", 1), Proof: evidence.Proved, Story: story(site(top+"lib/a.c", 10), site(top+"lib/c.c", 1))}),
+			&overflow, Root, true},
+		"the violation in the story": {causes(evidence.Cause{Site: site(top+"lib/c.c", 1), Story: story(site(top+"lib/b.c", 20))}), &overflow, Wrong, false},
+		"no place":                   {causes(evidence.Cause{Kind: evidence.CauseBadValue}), &overflow, Wrong, false},
+	} {
+		if got := Judge(test.c, test.answer); got != (Score{test.want, test.proved}) {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestRace(t *testing.T) {
+	answer := mutant.Answer{File: "q.c", Root: []int{4, 5, 6}, Violation: &sanitizer.Violation{
+		Class: sanitizer.Race, Accesses: []sanitizer.Place{place("q.c", 5), place("r.c", 50)},
+	}}
+	race := func(line int) *evidence.Case {
+		return causes(evidence.Cause{Kind: evidence.CauseAtomicity, Site: site("r.c", 1), Interleaving: &evidence.Interleaving{
+			Failing: []evidence.SeenAccess{{Site: site("r.c", line)}, {Site: site("r.c", 2)}},
+		}})
+	}
+	if got := Judge(race(50), &answer); got.Outcome != Right {
+		t.Errorf("an access of the race: %+v", got)
+	}
+	if got := Judge(race(51), &answer); got.Outcome != Wrong {
+		t.Errorf("another access: %+v", got)
+	}
+}
+
+func TestFailure(t *testing.T) {
+	damage := func(kind evidence.FindingKind, o *evidence.HeapObject) []evidence.Finding {
+		return []evidence.Finding{{Kind: kind, Object: o}}
+	}
+	at := func(s *evidence.Site) evidence.Failure { return evidence.Failure{Site: s} }
+	for name, test := range map[string]struct {
+		c    evidence.Case
+		want Outcome
+	}{
+		"at the violation":        {evidence.Case{Failure: at(site("lib/b.c", 20))}, Right},
+		"at the bug":              {evidence.Case{Failure: at(site("lib/a.c", 10))}, Right},
+		"elsewhere":               {evidence.Case{Failure: at(site("lib/z.c", 10))}, Unknown},
+		"the damaged object":      {evidence.Case{Failure: at(site("lib/z.c", 10)), Findings: damage(evidence.FindingHeapOverflow, object("lib/b.c", 5))}, Right},
+		"another object":          {evidence.Case{Failure: at(site("lib/z.c", 10)), Findings: damage(evidence.FindingHeapOverflow, object("lib/b.c", 6))}, Wrong},
+		"another kind":            {evidence.Case{Failure: at(site("lib/z.c", 10)), Findings: damage(evidence.FindingUseAfterFree, object("lib/b.c", 5))}, Wrong},
+		"a fact about an address": {evidence.Case{Failure: at(site("lib/z.c", 10)), Findings: damage(evidence.FindingHeapObject, object("lib/b.c", 6))}, Unknown},
+		"the origin":              {evidence.Case{Failure: evidence.Failure{Origin: []evidence.OriginStep{{Site: site("lib/a.c", 11)}}}}, Root},
+		"a caller": {evidence.Case{Stacks: []evidence.ThreadGroup{
+			{Stack: evidence.Stack{Frames: []evidence.Frame{{Site: *site("lib/z.c", 2)}}}},
+			{Failing: true, Stack: evidence.Stack{Frames: []evidence.Frame{{Site: *site("lib/z.c", 3)}, {Site: *site("lib/b.c", 20)}}}},
+		}}, Reported},
+		"another thread": {evidence.Case{Stacks: []evidence.ThreadGroup{
+			{Stack: evidence.Stack{Frames: []evidence.Frame{{Site: *site("lib/b.c", 20)}}}},
+		}}, Unknown},
+		"a suspect": {evidence.Case{Scan: &evidence.Scan{Suspects: []evidence.Suspect{{Lines: []evidence.SuspectUse{{Site: *site("lib/a.c", 10)}}}}}}, Reported},
+	} {
+		if got := Judge(&test.c, &overflow); got != (Score{Outcome: test.want}) {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A bug may fail without a violation: by an assertion or a status.
+func TestNoViolation(t *testing.T) {
+	answer := mutant.Answer{File: "a.c", Root: []int{3}}
+	if got := Judge(causes(evidence.Cause{Kind: evidence.CauseHeapOverflow, Site: site("a.c", 3)}), &answer); got.Outcome != Right {
+		t.Errorf("%+v", got)
+	}
+	if got := Judge(&evidence.Case{Failure: evidence.Failure{Site: site("b.c", 3)}}, &answer); got.Outcome != Unknown {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,3 @@
+// Package store keeps mutants and results between runs, and the list of the mutants that
+// fail.
+package store

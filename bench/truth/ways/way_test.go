@@ -1,0 +1,76 @@
+package ways
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"diagnose/bench/truth/source"
+)
+
+// tool is a diagnose that is a script.
+func tool(t *testing.T, script string) *Tool {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "diagnose")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &Tool{Path: path, Cache: t.TempDir(), Limit: 20 * time.Second}
+}
+
+// recorder makes recordings of the names in the variable NAMES of its text.
+func recorder(names string) string {
+	return `[ "$1 $2" = "record --output" ] || exit 9
+for n in ` + names + `; do mkdir -p "$3/$n"; done
+`
+}
+
+func TestReproduceRecording(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "recording")
+	f, err := tool(t, recorder("p-0001-passed p-0002-SIGSEGV")).Reproduce(t.Context(), Recording, "/bin/true", source.Run{}, dir)
+	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-SIGSEGV" || filepath.Base(f.Passing) != "p-0001-passed" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if again, err := Recorded(filepath.Dir(dir)); err != nil || *again != *f {
+		t.Errorf("Recorded finds %+v, %v", again, err)
+	}
+	if f, err := tool(t, recorder("p-0001-passed")).Reproduce(t.Context(), Recording, "/bin/true", source.Run{}, dir); err != nil || f != nil {
+		t.Errorf("a run that passed: %+v, %v", f, err)
+	}
+}
+
+func TestReproduceAgent(t *testing.T) {
+	f, err := tool(t, `[ "$*" = "run -- /bin/true a" ] && : > core`).Reproduce(t.Context(), Agent, "/bin/true", source.Run{Args: []string{"a"}}, filepath.Join(t.TempDir(), "agent"))
+	if err != nil || f == nil || filepath.Base(f.Core) != "core" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	dir := t.TempDir()
+	doc, text, err := tool(t, `for a; do [ "$last" = --output ] && out=$a; last=$a; done
+echo '{"schema_version": "2.0", "case": {"failure": {"kind": "abort"}}}' > "$out"`).Diagnose(t.Context(), &Failing{Core: "core"}, dir)
+	if err != nil || doc.Case.Failure.Kind != "abort" || !strings.Contains(string(text), "abort") {
+		t.Errorf("%+v, %v", doc, err)
+	}
+	var failed *ToolError
+	if _, _, err := tool(t, "echo no core >&2; exit 3").Diagnose(t.Context(), &Failing{Core: "core"}, dir); !errors.As(err, &failed) || failed.Status != 3 || failed.Message != "no core" {
+		t.Errorf("the error is %v", err)
+	}
+	slow := tool(t, "sleep 60")
+	slow.Limit = 200 * time.Millisecond
+	if _, _, err := slow.Diagnose(t.Context(), &Failing{Recording: "r"}, dir); !errors.As(err, &failed) || !failed.TimedOut {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	tool := Tool{Limit: time.Minute}
+	got := strings.Join(tool.arguments(&Failing{Recording: "r", Passing: "p"}, "out"), " ")
+	if got != "crash --format json --output out --time 45s --recording r --passing p" {
+		t.Error(got)
+	}
+}
