@@ -7,7 +7,7 @@ ALL = ./... ./bench/...
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -75,6 +75,17 @@ schedules: setup-test
 # the causes: docs/clusters.md.
 clusters: setup-test
 	DIAGNOSE_CLUSTERS=$(CURDIR)/docs/clusters.md $(GO) test -timeout 120m -count 1 -v -run 'TestClusters$$' ./bench/nightly
+
+# Causes of bugs that are put at random into real programs: docs/truth.md. The first time it
+# fetches and builds the programs; SHARD=2/8 is a part of the mutants. SEARCH=20 first searches
+# for mutants, until each program has 20.
+truth:
+	scripts/setup truth
+	scripts/with-cores nice -n 10 $(GO) run ./bench/truth -shard '$(SHARD)' -search $(or $(SEARCH),0)
+
+# 60 of its recordings, in ten minutes.
+truth-quick:
+	nice -n 10 $(GO) run ./bench/truth -quick
 
 # What a corpus and a night over it take as the corpus grows, on its own: docs/clusters.md,
 # at most ten minutes.

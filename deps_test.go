@@ -77,7 +77,17 @@ var allowed = map[string]string{
 	"bench/schedule":          "agent replay/explore replay/record replay/recorder",
 	"bench/record":            "bench/load replay/record",
 	"bench/trace":             "bench/load image replay/record replay staticscan watchtrace replay/recorder",
+	"bench/truth":             "bench/truth/limit bench/truth/mutant bench/truth/page bench/truth/score bench/truth/source bench/truth/store bench/truth/ways",
 	"bench/truth/inject":      "",
+	"bench/truth/limit":       "",
+	"bench/truth/mutant":      "bench/truth/inject bench/truth/limit bench/truth/sanitizer bench/truth/source bench/truth/tree",
+	"bench/truth/page":        "bench/truth/score bench/truth/store bench/truth/ways",
+	"bench/truth/sanitizer":   "",
+	"bench/truth/score":       "bench/truth/mutant bench/truth/sanitizer",
+	"bench/truth/source":      "",
+	"bench/truth/store":       "bench/truth/mutant bench/truth/score bench/truth/ways",
+	"bench/truth/tree":        "bench/truth/source",
+	"bench/truth/ways":        "bench/truth/limit bench/truth/source reports",
 
 	"reports/tracker/trackertest": "",
 }
