@@ -32,6 +32,14 @@ type options struct {
 	limit, total            time.Duration
 }
 
+// path is relative to the root unless it is absolute.
+func (o *options) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(o.root, name)
+}
+
 func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "top of the checkout whose diagnose is measured")
@@ -113,7 +121,7 @@ func open(ctx context.Context, o *options) (*bench, error) {
 		folders:  mutant.Folders{Build: filepath.Join(o.cache, "build"), Scratch: filepath.Join(o.cache, "scratch"), Inputs: inputs, Drivers: drivers},
 		progress: newProgress(os.Stderr), until: time.Now().Add(o.total),
 	}
-	if b.list, err = store.ReadList(filepath.Join(o.root, o.list)); err != nil {
+	if b.list, err = store.ReadList(o.path(o.list)); err != nil {
 		return nil, err
 	}
 	if b.code, err = store.ReadCode(ctx, o.root); err != nil {

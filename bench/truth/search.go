@@ -81,7 +81,7 @@ func (b *bench) searchIn(ctx context.Context, w *mutant.Workshop, name string) e
 		}
 		operators[m.Bug.Operator]++
 		b.list = append(b.list, store.Entry{ID: m.ID, Digest: store.Digest(m)})
-		if err := store.WriteList(filepath.Join(b.options.root, b.options.list), b.list); err != nil {
+		if err := store.WriteList(b.options.path(b.options.list), b.list); err != nil {
 			return err
 		}
 	}

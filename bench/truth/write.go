@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 
 	"diagnose/bench/truth/page"
 	"diagnose/bench/truth/store"
@@ -32,5 +31,5 @@ func (b *bench) writePage() error {
 	if err := page.Write(&text, results, len(b.list), held); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(b.options.root, b.options.page), text.Bytes(), 0o644)
+	return os.WriteFile(b.options.path(b.options.page), text.Bytes(), 0o644)
 }
