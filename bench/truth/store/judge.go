@@ -15,7 +15,7 @@ import (
 )
 
 // judges are the packages whose dependencies decide what a report says.
-var judges = []string{"./diagnosis/driver", "./replay/record", "./agent"}
+var judges = []string{"./diagnosis/driver", "./replay/recorder", "./agent"}
 
 // Code is the state of the code that judges.
 type Code struct {
