@@ -104,7 +104,8 @@ func (t *storeTrail) byInstruction(s *slice) {
 	}
 	t.describeAccess(s, to)
 	t.Width = to.Size
-	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), to.Size, false)
+	size, varies := s.stores(to)
+	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), size, varies)
 	t.Again = to.Access == evidence.ReadWrite
 	from, ok := source(in)
 	switch {
@@ -122,6 +123,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 			return
 		}
 		t.walkBack(s, constNode(uint64(from.Imm), s.now))
+	case strings.HasPrefix(in.Op, "movs") && to.Memory.Base == x86.RDI && from.IsMemory && t.copiedByString(s):
 	case from.IsMemory:
 		t.copied(s, s.load(s.now, from.Memory, max(from.Size, 1), false, 0))
 	case from.Reg.General():
@@ -311,7 +313,8 @@ func withoutIndex(path string) string {
 // meantData is for static data.
 func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bool) {
 	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
-	if g, ok := t.globalAt(addr, s.codeAt(s.now)); ok && varies && n.array == nil && g.size > 0 {
+	beyond := !varies && n.size > 0 && addr+evidence.Addr(size) > n.addr+evidence.Addr(n.size)
+	if g, ok := t.globalAt(addr, s.codeAt(s.now)); ok && (varies && n.array == nil || beyond) && g.size > 0 {
 		t.From, t.Meant, t.MeantSize = &g.addr, g.name, g.size
 	} else if n.size > 0 {
 		t.From, t.Meant, t.MeantSize = &n.addr, withoutIndex(n.name), uint64(n.size)
@@ -354,7 +357,7 @@ func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies b
 		}
 	}
 	p := walk(v.Type, int64(addr-v.addr), int64(max(size, 1)), varies)
-	if varies && p.array == nil {
+	if varies && p.array == nil || !varies && !p.covers(int64(addr-v.addr), int64(size)) {
 		p = part{size: v.Type.Size()}
 	}
 	at := v.addr + evidence.Addr(p.offset)

@@ -33,12 +33,14 @@ func (t *storeTrail) throughCall(s *slice, name string) {
 		t.blame.Accessed, t.blame.AccessedType = e.text, typeName(e.typ)
 	}
 	start, known := to.best()
-	t.meantBy(s, to, 1, true)
-	if known && t.From == nil {
-		t.meantAt(s, evidence.Addr(start))
-	}
-	if known && t.MeantSize == 0 {
-		t.meantThrough(s, evidence.Addr(start))
+	if !t.meantWhole(s, to, name) {
+		t.meantBy(s, to, 1, true)
+		if known && t.From == nil {
+			t.meantAt(s, evidence.Addr(start))
+		}
+		if known && t.MeantSize == 0 {
+			t.meantThrough(s, evidence.Addr(start))
+		}
 	}
 	step := t.step(s, s.now, evidence.OriginCell)
 	switch name := fortified(name); {
