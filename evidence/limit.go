@@ -74,6 +74,9 @@ const (
 	LimitOfRecording LimitCode = "not-recorded"
 	// LimitReplayEnded: the replay does not reach the end of the recording. Reason.
 	LimitReplayEnded LimitCode = "replay-ended-early"
+	// LimitContradicted: two looks at the memory Names[0] at Addr contradict each other, which
+	// is a defect of the tool: one found no store there, the other did. Nothing is said of it.
+	LimitContradicted LimitCode = "contradicted"
 	// LimitFailedPart: a part of the analysis failed. Reason is its error.
 	LimitFailedPart LimitCode = "part-failed"
 )
@@ -154,6 +157,8 @@ func (l *Limit) words() string {
 		return fmt.Sprintf("%s: nothing is mapped at %v at the end of the recording", l.names(), l.Addr)
 	case LimitReturnedValue:
 		return "the way through a call that returned the value was not followed: " + l.Reason
+	case LimitContradicted:
+		return fmt.Sprintf("a defect of diagnose: one replay saw no store to %s and another one did, so where its value came from is not said", l.names())
 	case LimitStacks:
 		return fmt.Sprintf("%s: the stacks of the accesses are not known: %s", l.Subject, l.Reason)
 	}

@@ -33,7 +33,7 @@ func (c *chain) firstValue(l *link) bool {
 // firstOfObject looks whether the heap was the last to do something to a part of an
 // object before a store: none is known before the object's first.
 func firstOfObject(v *victim, log *evidence.AccessLog, store *evidence.Access) bool {
-	at := slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, store) })
+	at := slices.Index(log.Accesses, *store)
 	for i := at - 1; i >= 0; i-- {
 		a := &log.Accesses[i]
 		if !writesMemory(a.Kind) || !v.concerns(log, a) || sameStore(log, a, store) {
@@ -77,7 +77,7 @@ func (c *chain) unsetBefore(l *link, owner *evidence.Frame) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	at := slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &l.access) })
+	at := l.indexIn(log)
 	own := len(l.hits) // the store itself, which several instructions may have made
 	for ; at >= 0; at-- {
 		a := &log.Accesses[at]

@@ -125,10 +125,12 @@ type chain struct {
 	// partial: not all accesses to the memory that was looked at last are known to have
 	// been seen, so that nobody else wrote there does not follow.
 	partial bool
-	// stored: an access of the log stored to the memory that was looked at last, at whatever
-	// time.
-	stored bool
-	text   evidence.Addr
+	// everStored: an access of the log stored to the memory that was looked at last, at
+	// whatever time. read is the access that read the bad value there; nil: it is not in the
+	// log.
+	everStored bool
+	read       *evidence.Access
+	text       evidence.Addr
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
 	// dead: the victim lies in the frame of a function that had returned.
@@ -235,11 +237,13 @@ func (c *chain) follow(from beginning) error {
 		}
 		if next == nil {
 			c.allocated(&v, made)
+			c.confirm(&v, made)
 			return nil
 		}
 		if hop == 0 && !from.known() && c.leftOver(next) {
 			c.unwritten = true
 			c.end = fmt.Sprintf("the bytes in %s were left there by %s, which had returned before", v.name, where(&next.seen))
+			c.confirm(&v, nil)
 			return nil
 		}
 		if next.handed != nil && len(c.links) == 0 {
@@ -286,18 +290,22 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		return nil, nil, err
 	}
 	c.partial = log.Cut || slices.ContainsFunc(log.Variables, func(w evidence.Watched) bool { return w.Partial() })
-	c.stored = slices.ContainsFunc(log.Accesses, func(a evidence.Access) bool {
+	c.everStored = slices.ContainsFunc(log.Accesses, func(a evidence.Access) bool {
 		return writesMemory(a.Kind) && a.By != evidence.ByHeap && v.concerns(log, &a)
 	})
 	before := v.readBy(log, len(log.Accesses), c.rec.Manifest.Outcome.Thread)
 	if after != nil {
-		before = slices.IndexFunc(log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &after.access) })
+		before = after.indexIn(log)
 		if before < 0 {
 			return nil, nil, fmt.Errorf("verdict: the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
 		}
 		if v.readPC != 0 {
 			before = v.readBy(log, before, after.access.Thread)
 		}
+	}
+	c.read = nil
+	if before > 0 && before < len(log.Accesses) && log.Accesses[before-1].Kind == evidence.CodeRead {
+		c.read = &log.Accesses[before-1]
 	}
 	base, culprit := v.stores(log, before)
 	if made, err = c.look(v, plan, log, base); err == nil {
@@ -306,9 +314,40 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 	return store, made, err
 }
 
+// indexIn is the index of the link's store in the log of another pass over the same run; -1
+// if it is not there. One instruction may have stored the same value in several words, and
+// in one of them several times.
+func (l *link) indexIn(log *evidence.AccessLog) int {
+	count := 0
+	for i := range l.log.Accesses {
+		a := &l.log.Accesses[i]
+		if sameAccess(l.log, a, l.log, &l.access) {
+			count++
+		}
+		if *a == l.access {
+			break
+		}
+	}
+	for i := range log.Accesses {
+		if !sameAccess(log, &log.Accesses[i], l.log, &l.access) {
+			continue
+		}
+		if count--; count == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // sameAccess compares what is equal in all passes.
-func sameAccess(a, b *evidence.Access) bool {
-	return a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
+func sameAccess(inA *evidence.AccessLog, a *evidence.Access, inB *evidence.AccessLog, b *evidence.Access) bool {
+	return wordOf(inA, a) == wordOf(inB, b) && a.Kind == b.Kind &&
+		a.Position == b.Position && a.Thread == b.Thread && a.Ordinal == b.Ordinal && a.PC == b.PC && a.Old == b.Old && a.New == b.New && a.By == b.By
+}
+
+// wordOf is where the word begins that an access was seen in.
+func wordOf(log *evidence.AccessLog, a *evidence.Access) evidence.Addr {
+	return log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
 }
 
 // onStack reports whether memory is the failing thread's stack, where the heap's
@@ -434,7 +473,7 @@ func (l *link) counted() *evidence.Access {
 	if !l.store.Again || l.victim.damaged() || l.bounds != "" || l.access.By != evidence.ByProgram || !l.victim.isWord() {
 		return nil
 	}
-	at := slices.IndexFunc(l.log.Accesses, func(a evidence.Access) bool { return sameAccess(&a, &l.access) })
+	at := slices.Index(l.log.Accesses, l.access)
 	first, times := at, 1
 	for i := at - 1; i >= 0; i-- {
 		a := &l.log.Accesses[i]
@@ -454,9 +493,7 @@ func (l *link) counted() *evidence.Access {
 }
 
 // word is where the word begins that the access was seen in.
-func (l *link) word() evidence.Addr {
-	return l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset)
-}
+func (l *link) word() evidence.Addr { return wordOf(l.log, &l.access) }
 
 // stored is the victim's first byte that the access stored: the others of its word may
 // be another store's. Where nothing changed, it is the first in the word.

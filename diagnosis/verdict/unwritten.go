@@ -117,7 +117,7 @@ func (c *chain) neverWritten(v *victim) {
 // and reports whether that is known. A variable that decided an exit is often a setting
 // that is as it should be: then this says nothing of the cause.
 func (c *chain) neverStoredTo(v *victim, module *image.Module) bool {
-	if len(c.links) > 0 || c.stored || c.Case.Failure.Kind == evidence.ExitStatus {
+	if len(c.links) > 0 || c.everStored || c.Case.Failure.Kind == evidence.ExitStatus {
 		return false
 	}
 	from, known := startValue(v, module)

@@ -25,6 +25,9 @@ type victim struct {
 	finding *evidence.Finding
 	// readPC is the instruction that read the value there; 0: it is not known.
 	readPC evidence.Addr
+	// failing: the failing instruction read it. A log does not have the read of an
+	// instruction that faulted.
+	failing bool
 	// use: the failing code used the freed object, and failed by something else.
 	use bool
 	// outside: it lies outside of the array that was read there, so that it is the index
@@ -187,9 +190,17 @@ func (w *work) cell() *victim {
 		if bad, ok := w.word(v.start, v.size); ok {
 			v.value = &bad
 		}
+		v.failing = w.readByFailing(s.Address)
 		return v
 	}
 	return nil
+}
+
+// readByFailing reports whether the instruction that faulted read a cell itself.
+func (w *work) readByFailing(cell evidence.Addr) bool {
+	b, thread := w.Blame, w.Process.FailingThread()
+	return b != nil && b.Cell != nil && *b.Cell == cell && thread != nil && w.Case.Failure.Signal != nil &&
+		b.Loaded.PC != 0 && b.Loaded.PC == thread.Registers.PC()
 }
 
 // loadedCell is the memory that a register got the bad value from, where the dead
@@ -413,7 +424,7 @@ func (v *victim) target() watchtrace.Target {
 // readBy is behind the last time, of so many accesses, that a thread read the bad value
 // there: what was stored later is none of its. All of them, if it was not seen to.
 func (v *victim) readBy(log *evidence.AccessLog, before int, thread uint32) int {
-	if v.damaged() || v.value == nil || !v.isWord() {
+	if v.failing || v.damaged() || v.value == nil || !v.isWord() {
 		return before
 	}
 	for i := before - 1; i >= 0; i-- {

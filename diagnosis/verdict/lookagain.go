@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/watchtrace"
+)
+
+// secondLook is a plain watch of all stores to a victim, over the whole run.
+type secondLook struct {
+	log *evidence.AccessLog
+	// begin is the index of what began the victim's life: the allocation of its object, or
+	// the call that made its frame; -1: the program's start.
+	begin int
+	// sure: it is known what began it. Else a store may be of before.
+	sure bool
+}
+
+// confirm looks again at memory of which the chain says that nothing wrote to it. The
+// statement stays only if a second look, which knows nothing of which read got the value,
+// shows no store either. It is dropped if the look cannot be made.
+func (c *chain) confirm(v *victim, made *link) {
+	if c.partial || c.Process.MappingAt(v.start) == nil {
+		return // no such statement was made
+	}
+	look, err := c.lookAgain(v, made)
+	if err != nil {
+		c.failedPart(err)
+	}
+	if look != nil && !c.storedSince(v, look) {
+		return
+	}
+	if look != nil && look.sure {
+		c.limit(evidence.Limit{Code: evidence.LimitContradicted, Names: []string{v.name}, Addr: v.start})
+	}
+	c.retract(v)
+}
+
+// retract leaves nothing of what allocated has said.
+func (c *chain) retract(v *victim) {
+	c.unwritten, c.given, c.neverStored, c.initialised = false, false, false, false
+	c.never, c.beside, c.origin = nil, nil, nil
+	c.end = "where the value of " + v.name + " came from is not known"
+}
+
+// lookAgain makes the second look; nil if it does not show every store.
+func (c *chain) lookAgain(v *victim, made *link) (*secondLook, error) {
+	plain := v.target()
+	plain.Writes = true
+	targets := []watchtrace.Target{plain}
+	owner := c.frameOf(v.start)
+	given := c.startText(v.start) != ""
+	switch {
+	case given:
+		owner = nil // above all frames
+	case owner != nil:
+		targets[0].Group = "frame"
+		targets = append(targets, watchtrace.Target{Name: "the return address", Addr: owner.CFA - wordSize, Size: wordSize, Writes: true, Group: "frame"})
+	case c.onStack(v.start):
+		return nil, nil
+	}
+	_, log, err := c.traceAll(c.rec, targets, c.options("a second look at "+v.name))
+	if err != nil {
+		return nil, err
+	}
+	if log.Cut || slices.ContainsFunc(log.Variables, func(w evidence.Watched) bool { return w.Partial() }) {
+		return nil, nil
+	}
+	look := &secondLook{log: log, begin: -1, sure: given || c.Process.ModuleAt(v.start) != nil}
+	switch {
+	case owner != nil:
+		look.begin = lastStore(log, func(a *evidence.Access) bool { return wordOf(log, a) == owner.CFA-wordSize })
+		look.sure = look.begin >= 0
+	case made != nil:
+		look.begin = made.indexIn(log)
+		look.sure = look.begin >= 0
+	default:
+		look.begin = lastStore(log, func(a *evidence.Access) bool { return a.By == evidence.ByHeap })
+	}
+	return look, nil
+}
+
+// lastStore is the index of the last store of a kind; -1 if there is none.
+func lastStore(log *evidence.AccessLog, is func(*evidence.Access) bool) int {
+	for i := len(log.Accesses) - 1; i >= 0; i-- {
+		if a := &log.Accesses[i]; writesMemory(a.Kind) && is(a) {
+			return i
+		}
+	}
+	return -1
+}
+
+// storedSince reports whether there is a store to a victim since it began. One of after the
+// read is none: that it was later is known only where the read is, and if an event of the
+// program was between.
+func (c *chain) storedSince(v *victim, look *secondLook) bool {
+	log := look.log
+	return slices.ContainsFunc(log.Accesses[look.begin+1:], func(a evidence.Access) bool {
+		later := c.read != nil && v.readPC != 0 && a.Position > c.read.Position
+		part := look.begin >= 0 && sameStore(log, &a, &log.Accesses[look.begin])
+		return writesMemory(a.Kind) && a.By != evidence.ByHeap && v.concerns(log, &a) && !later && !part
+	})
+}
