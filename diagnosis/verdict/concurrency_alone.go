@@ -22,6 +22,9 @@ import (
 // its code. A fault's handler could not have come at another time. A signal that came in a
 // passing run may be what the failing one lacks.
 func (w *work) alone() (bool, error) {
+	if w.Case.Program.Threads > 1 {
+		return false, w.ctx.Err() // the core knows of threads that the log does not
+	}
 	for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
 		if !aloneIn(rec) {
 			return false, w.ctx.Err()
@@ -50,16 +53,50 @@ func sent(e *eventlog.Event) bool {
 	return e.Kind == eventlog.KindSignal && len(e.Args) > 0 && eventlog.SignalPlace(e.Args[0]) != eventlog.PlaceFault
 }
 
+// Names of what was looked at and is no cause.
+const (
+	// factInterleavings: there was nothing that the accesses could be ordered with.
+	factInterleavings = "interleavings"
+	// factHandlers and factProcesses: there was, and the recordings do not tell.
+	factHandlers  = "signal handlers"
+	factProcesses = "other processes"
+)
+
 // noInterleaving says why no order of accesses is looked for. A handler that did not run is
-// one that might have.
+// one that might have, and memory may be shared with other processes.
 func (w *work) noInterleaving() evidence.Fact {
-	f := evidence.Fact{Name: "interleavings",
-		Text: "the program had one thread, and no signal interrupted it: no order of accesses could have been another"}
+	const alone = "the program had one thread, and no signal interrupted it"
 	if names := w.awaited(); len(names) > 0 {
-		f.Text = fmt.Sprintf("the program had one thread, and no signal interrupted it; whether the handler of %s should have run before "+
-			"is not known without a passing run in which it did", strings.Join(names, ", "))
+		return evidence.Fact{Name: factHandlers, Text: fmt.Sprintf(alone+"; whether the handler of %s should have run before "+
+			"is not known without a passing run in which it did", strings.Join(names, ", "))}
 	}
-	return f
+	if slices.ContainsFunc(append([]*record.Recording{w.rec}, w.Passing...), sharesMemory) {
+		return evidence.Fact{Name: factProcesses, Text: alone + "; the order in which other processes access the memory that it shares with them is not recorded"}
+	}
+	return evidence.Fact{Name: factInterleavings, Text: alone + ": no order of accesses could have been another"}
+}
+
+// sharesMemory reports whether a run has mapped memory that other processes may write to, as
+// far as its log tells; where the log is damaged it may have.
+func sharesMemory(rec *record.Recording) bool {
+	for e, err := range rec.Log.Events(1) {
+		if err != nil {
+			return true
+		}
+		if e.Kind != record.KindSyscall {
+			continue
+		}
+		const flags = 3 // of the arguments of mmap(2)
+		switch e.Object {
+		case unix.SYS_SHMAT:
+			return true
+		case unix.SYS_MMAP:
+			if len(e.Args) <= flags || e.Args[flags]&unix.MAP_SHARED != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // awaited are the signals that the failing run had a handler for at any time, but those of
