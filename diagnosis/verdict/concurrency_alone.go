@@ -83,7 +83,7 @@ func sharesMemory(rec *record.Recording) bool {
 		if err != nil {
 			return true
 		}
-		if e.Kind != record.KindSyscall {
+		if e.Kind != eventlog.KindSyscall {
 			continue
 		}
 		const flags = 3 // of the arguments of mmap(2)
