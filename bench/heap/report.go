@@ -136,7 +136,7 @@ func goals(w io.Writer, allocators []allocator, results []*result) {
 		if mean, n := geometricMean(results, own, agent, cpu); n > 0 {
 			fmt.Fprintf(w, "| geometric mean of CPU time at most %.2f of glibc's | %s | %.2f | %s |\n", goalMean, kind(own), mean, verdict(mean <= goalMean))
 		}
-		behind, n := behindScudo(results, own)
+		behind, n := slowerThanScudo(results, own)
 		row(w, "ahead of scudo in CPU time on each", own, n, behind)
 		large, n := overPeak(results, own)
 		row(w, fmt.Sprintf("peak at most %.2f of glibc's and %d MiB a thread, on each", goalPeak, quarantine>>20), own, n, large)
@@ -161,9 +161,9 @@ func verdict(met bool) string {
 	return "**missed**"
 }
 
-// behindScudo compares the two within each round. Where a program hardly
+// slowerThanScudo compares the two within each round. Where a program hardly
 // allocates they differ by chance alone; the spread tells.
-func behindScudo(results []*result, own bool) (misses []string, n int) {
+func slowerThanScudo(results []*result, own bool) (misses []string, n int) {
 	for _, r := range results {
 		ratio, spread, ok := r.between("agent", "scudo", cpu)
 		if r.program.own != own || !ok {

@@ -22,7 +22,7 @@ type resumed struct {
 }
 
 func (r *resumed) String() string {
-	return fmt.Sprintf("Nights of another version over the same corpus were killed %d times, at random, and gone on with by the next one: "+
+	return fmt.Sprintf("Nights of another version over the same corpus were killed %d times, at random, and continued by the next one: "+
 		"of %d failures, %d were diagnosed twice, and %d came into another cluster.", r.kills, r.failures, len(r.twice), len(r.elsewhere))
 }
 

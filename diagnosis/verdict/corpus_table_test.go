@@ -11,8 +11,8 @@ func table(rows []row) string {
 	fmt.Fprintf(&b, `# Programs with known causes
 
 Each program of testdata/cause is recorded failing once and passing %d times; what
-"diagnose crash --recording REC --passing ..." names first is held against what stands
-beside the bug. "With" counts the replays that failed with what is named (the order as
+"diagnose crash --recording REC --passing ..." names first is compared with the expectation
+next to the bug. "With" counts the replays that failed with the named cause (the order as
 recorded, or forced on a passing run), "without" those that did not fail without it.
 "Proof" is the report's. The compiler is gcc, or rustc, unless it is said. Made by
 

@@ -11,7 +11,7 @@ func (b *Browser) Pale() []string {
 const paleText = `(() => {
 	const light = c => { const v = c.map(x => (x /= 255) <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
 	const rgb = text => { const m = text.match(/[\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3); };
-	const behind = e => {
+	const background = e => {
 		if (e instanceof SVGTextElement) {
 			const box = e.getBoundingClientRect();
 			for (const s of [...e.parentElement.children].reverse()) {
@@ -27,7 +27,7 @@ const paleText = `(() => {
 	for (const e of document.body.querySelectorAll("*")) {
 		if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length || ["SCRIPT", "title"].includes(e.tagName)) continue;
 		const style = getComputedStyle(e), color = rgb(e instanceof SVGElement ? style.fill : style.color);
-		const [a, c] = [light(color), light(behind(e))].sort((x, y) => y - x);
+		const [a, c] = [light(color), light(background(e))].sort((x, y) => y - x);
 		if ((a + .05) / (c + .05) < 4.5) list.add(e.tagName + "." + (e.getAttribute("class") || "") + ": " + e.textContent.slice(0, 40));
 	}
 	return [...list];

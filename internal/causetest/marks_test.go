@@ -85,7 +85,7 @@ func TestStores(t *testing.T) {
 			if heap {
 				m := damagePattern.FindStringSubmatch(c.build(t, false).said[rec.Dir])
 				if m == nil {
-					t.Fatalf("the heap does not say what was damaged: %s", c.build(t, false).said[rec.Dir])
+					t.Fatalf("the heap does not name the damaged object: %s", c.build(t, false).said[rec.Dir])
 				}
 				addr, err := strconv.ParseUint(m[2], 16, 64)
 				if err != nil {

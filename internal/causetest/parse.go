@@ -187,7 +187,7 @@ func (c *Case) check() error {
 	case len(c.kinds) == 0:
 		return errors.New("no CAUSE with a kind")
 	case c.ends.how == "" || c.ends.says == "":
-		return errors.New("FAILS does not say how it ends and what is reported then")
+		return errors.New("FAILS does not say how it ends and what the report then says")
 	case len(c.runs[failing]) == 0 || len(c.runs[passing]) == 0:
 		return errors.New("RUNS has no failing or no passing run")
 	case c.Line == 0:

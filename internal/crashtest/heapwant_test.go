@@ -63,7 +63,7 @@ func TestParseHeapErrors(t *testing.T) {
 		"unknown interface":   overflow + " api=mmap",
 		"no number":           strings.Replace(overflow, "object=1", "object=one", 1),
 		"no place":            overflow + " call:here",
-		"unknown mark":        overflow + " call:@nobody",
+		"unknown mark":        overflow + " call:@unmarked",
 		"a mark twice":        overflow + "\ny // @made\n",
 		"unused mark":         overflow + "\ny // @unused\n",
 		"range backwards":     overflow + " call:@LINE..-1",

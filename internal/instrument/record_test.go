@@ -99,7 +99,7 @@ func recordLost(t *testing.T, compiler string) *lost {
 			return l
 		}
 	}
-	t.Skip("the threads of a recording do not run beside each other here")
+	t.Skip("the threads of a recording do not run at the same time here")
 	return nil
 }
 

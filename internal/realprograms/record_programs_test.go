@@ -65,7 +65,7 @@ threads = 4.times.map { Thread.new { while (n = q.pop) != :end; s = (1..n % 50).
 100.times { |i| q << i }; 4.times { q << :end }; threads.each(&:join); puts seen.values.sum
 RUBY
 `, command: `ruby --disable-gems work.rb`,
-			never: "who waited 0.1 s for the interpreter's lock sets a flag that the running thread looks at"},
+			never: "a thread that waited 0.1 s for the interpreter's lock sets a flag that the running thread looks at"},
 		{name: "node", needs: []string{"node"}, setup: `cat > work.js <<'JS'
 const crypto = require('crypto'), fs = require('fs'), zlib = require('zlib');
 let left = 8;

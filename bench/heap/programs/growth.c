@@ -1,5 +1,5 @@
 /* Buffers that grow by realloc: strings by pieces, arrays by half, a few of
- * them to megabytes; then trimmed to what is in them. */
+ * them to megabytes; then trimmed to their contents. */
 #include "bench.h"
 
 #define BUFFERS 64

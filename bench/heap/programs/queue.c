@@ -1,5 +1,5 @@
 /* Messages through bounded queues: half of the threads produce, the other
- * half consume and free. One thread alone does both by turns. */
+ * half consume and free. One thread alone does both in turn. */
 #include "bench.h"
 
 #define SLOTS 1024

@@ -1,7 +1,7 @@
 // locks MODE THREADS COUNT: what a pair of lock and unlock costs, in ns per pair,
 // by the clock and of processors' time.
 // own: each thread takes a mutex of its own. contended: all take one. recursive,
-// spin: as own, with such a lock. cond: two threads wake each other by turns.
+// spin: as own, with such a lock. cond: two threads wake each other in turn.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,4 +1,4 @@
-/* Writes one byte behind an object: what the harness must not overlook. */
+/* Writes one byte past an object: what the harness must not overlook. */
 #include <stdlib.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Preloaded beside the agent: writes a line to the file named by WITNESS when
+/* Preloaded together with the agent: writes a line to the file named by WITNESS when
  * a process starts and when it exits, so that a test knows that the agent was
  * inside and what it counted.
  *

@@ -1,5 +1,5 @@
 // A list of free buffers without a lock: between the look at its head and the
-// exchange the same buffer was taken, and given back with another one behind it.
+// exchange the same buffer was taken, and given back with another one after it.
 // CAUSE kind=atomicity-violation variable=head pattern=RWW|RWR
 // FAILS signal=SIGABRT says="has two owners"
 // RUNS fail: 5 20

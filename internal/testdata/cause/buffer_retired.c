@@ -24,7 +24,7 @@ static void rotate(int signal)
 	free(old);
 }
 
-/* Asks somebody else for the time, which takes a while. */
+/* Asks another service for the time, which takes a while. */
 static void format_line(void)
 {
 	struct timespec left = { .tv_nsec = 30000000 };

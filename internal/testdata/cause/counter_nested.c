@@ -13,7 +13,7 @@
 
 static volatile int events, handled;
 
-/* Asks somebody else, which takes a while. */
+/* Asks another service, which takes a while. */
 static void classify(void)
 {
 	struct timespec left = { .tv_nsec = 30000000 };

@@ -1,5 +1,5 @@
 // A picture that is shown to others before its own reference is counted: who looks at
-// it and gives it back drops a count that is not there yet. All counting is atomic, and
+// it and gives it back drops a count that was not taken yet. All counting is atomic, and
 // by one function.
 // CAUSE kind=order-violation|atomicity-violation variable=*references|shown pattern=RW|WRW
 // FAILS signal=SIGABRT says="has no references"

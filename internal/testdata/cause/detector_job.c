@@ -1,5 +1,5 @@
 // A list of jobs in heap memory: a worker takes the first one down in the log before it
-// takes it off. Who finds the job begun already aborts, a long way behind.
+// takes it off. A thread that finds the job begun already aborts, much later.
 // CAUSE kind=atomicity-violation variable=list.first pattern=RWW|RWR
 // FAILS signal=SIGABRT says="was begun before"
 // RUNS fail: 5 20

@@ -1,4 +1,4 @@
-// A message that is refused: the parser frees what it has, and so does the caller,
+// A message that is refused: the parser frees its parts, and so does the caller,
 // who was told that it failed.
 // CAUSE kind=double-free
 // FAILS signal=SIGABRT says="free"

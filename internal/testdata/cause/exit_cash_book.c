@@ -1,4 +1,4 @@
-// A cash book: a customer's name that is too long for its field goes on into the
+// A cash book: a customer's name that is too long for its field continues into the
 // balance. The check at the end of the day finds it, and the program ends by exit.
 // CAUSE kind=overwritten-variable variable=book.balance|book
 // FAILS exit=1 says="the entries come to"

@@ -1,5 +1,5 @@
-// A stock of goods in a hash table: what is asked for and not there has no entry, and
-// nobody looks whether there is one.
+// A stock of goods in a hash table: goods that are not there have no entry, and
+// no code looks whether there is one.
 // CAUSE kind=bad-value variable="found|the result of lookup"
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: nails bolts screws

@@ -1,5 +1,5 @@
 // A server that collects a request's body in chunks. The length that the client
-// announced is that of the buffer, and nobody compares it with what comes.
+// announced is that of the buffer, and no code compares it with what comes.
 // CAUSE kind=heap-overflow
 // FAILS signal=SIGABRT says="overflow"
 // RUNS: post

@@ -22,7 +22,7 @@ static void report(int signal)
 	}
 }
 
-/* Asks somebody else, which takes a while. */
+/* Asks another service, which takes a while. */
 static void settle(void)
 {
 	struct timespec left = { .tv_nsec = 30000000 };

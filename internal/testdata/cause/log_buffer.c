@@ -1,6 +1,6 @@
 // A web server's buffered log, after Apache's bug 25520: a writer takes its place
-// in the buffer under the lock and fills it outside, so a flush writes what is
-// not there yet.
+// in the buffer under the lock and fills it outside, so a flush writes text
+// that does not exist yet.
 // CAUSE kind=atomicity-violation|order-violation variable=log.used,log.text[64]|log.used,log.text*|log.text* pattern="two variables|RW" missing=log.lock
 // FAILS signal=SIGABRT says="of 2 lines"
 // RUNS fail: 1 120 120

@@ -1,7 +1,7 @@
 // A consumer that looks whether there is a job, and waits if there is none. Whoever
-// brings one in between wakes up nobody; the watchdog ends the program.
+// brings one in between wakes up no thread; the watchdog ends the program.
 // CAUSE kind=order-violation|atomicity-violation variable=pending pattern=RW missing=job_lock
-// FAILS signal=SIGABRT says="nobody took the job"
+// FAILS signal=SIGABRT says="no thread took the job"
 // RUNS fail: 5 25
 // RUNS pass: 60 5
 // COMPILERS: gcc clang
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += 1;
 	if (pthread_timedjoin_np(consumer, NULL, &limit)) {
-		fprintf(stderr, "nobody took the job\n");
+		fprintf(stderr, "no thread took the job\n");
 		abort();
 	}
 	return done != 7;

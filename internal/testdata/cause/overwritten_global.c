@@ -1,5 +1,5 @@
 // The name of a terminal is copied into a field that is one too short for it, and
-// the pointer behind loses its lowest byte.
+// the pointer after it loses its lowest byte.
 // CAUSE kind=overwritten-variable variable=terminal.describe|terminal
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: xterm-256color-italic

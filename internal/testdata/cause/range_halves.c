@@ -26,7 +26,7 @@ static void next_block(int signal, siginfo_t *info, void *context)
 	range.last += LENGTH;  // BUG 3
 }
 
-/* Asks somebody else, which takes a while. */
+/* Asks another service, which takes a while. */
 static void weigh(void)
 {
 	struct timespec left = { .tv_nsec = 30000000 };

@@ -1,5 +1,5 @@
 // What a parcel costs follows from its zone. The table of the zones' names has one less
-// than there are zones: what is read behind it is the base rate, which is as it should be.
+// than there are zones: the word after the table is the base rate, which is as it should be.
 // CAUSE kind=bad-value variable=parcel.zone
 // FAILS signal=SIGSEGV says="fault at"
 // RUNS fail: overseas 3

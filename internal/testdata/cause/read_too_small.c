@@ -1,5 +1,5 @@
 // A protocol whose second version has a longer greeting: it is read with the new
-// length into the old structure, and the table behind it takes the rest.
+// length into the old structure, and the table after it takes the rest.
 // CAUSE kind=overwritten-variable|value-from-input variable=state.handler|state
 // FAILS signal=SIGSEGV says="no address"
 // RUNS: serve

@@ -1,5 +1,5 @@
 // A shared image whose references are counted without a lock: one is lost, and
-// the image is gone while somebody still draws it.
+// the image is gone while another thread still draws it.
 // CAUSE kind=atomicity-violation variable=picture.references pattern=RWW
 // FAILS signal=SIGSEGV says="fault at no address"
 // RUNS fail: 5 15

@@ -2,7 +2,7 @@
 // place of the return address, and the function comes back to letters.
 // CAUSE kind=stack-smashing variable="path|path*|*path*|the return address*"
 // FAILS signal=SIGSEGV says="fault at"
-// RUNS fail: a-name-that-somebody-has-made-up-who-did-not-know-of-the-buffer-on-the-stack
+// RUNS fail: a-name-that-a-person-has-made-up-who-did-not-know-of-the-buffer-on-the-stack
 // RUNS pass: name
 // FLAGS: -fno-stack-protector
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // A ring whose index is raised first and wrapped afterwards. In between it is one
-// too large, and another producer puts its message behind the ring.
+// too large, and another producer puts its message past the ring.
 // CAUSE kind=atomicity-violation variable=ring.head pattern=WRW
 // FAILS signal=SIGABRT says="capacity"
 // RUNS fail: 5 25

@@ -27,7 +27,7 @@ static void on_tick(int signal, siginfo_t *info, void *context)
 		session = NULL; // BUG 2
 }
 
-/* Asks somebody else, which takes a while. */
+/* Asks another service, which takes a while. */
 static void answer(void)
 {
 	struct timespec left = { .tv_nsec = 30000000 };

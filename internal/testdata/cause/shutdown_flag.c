@@ -1,5 +1,5 @@
 // A daemon that shuts down: main closes the output and says so afterwards, while
-// the collector still looks at what was said.
+// the collector still looks at the messages.
 // CAUSE kind=order-violation|atomicity-violation variable=output|stopping,output pattern="WR|two variables"
 // FAILS signal=SIGABRT says="is not to be written"
 // RUNS fail: 60 30

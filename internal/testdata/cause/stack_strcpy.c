@@ -2,7 +2,7 @@
 // owner likes.
 // CAUSE kind=stack-smashing
 // FAILS signal=SIGABRT says="stack smashing"
-// RUNS fail: ann a-host-with-a-very-long-name-that-nobody-would-ever-want-to-type.example.org
+// RUNS fail: ann a-host-with-a-very-long-name-that-no-one-would-ever-want-to-type.example.org
 // RUNS pass: ann host.example.org
 // FLAGS: -fstack-protector-strong -U_FORTIFY_SOURCE
 // COMPILERS: gcc clang

@@ -1,4 +1,4 @@
-// A document with its length beside it: a shorter one is put in place first, its
+// A document and its length: a shorter one is put in place first, its
 // length afterwards, each under the lock, and a reader comes in between.
 // CAUSE kind=atomicity-violation variable=document.bytes,document.length pattern="two variables"
 // FAILS signal=SIGABRT says="but ends with"

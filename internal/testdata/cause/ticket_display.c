@@ -30,7 +30,7 @@ static void show(const char *text, size_t length)
 	pause_ms(40); /* letter by letter */
 }
 
-/* Writes down what is wrong, on a disk that takes its time. */
+/* Writes down the error, on a disk that takes its time. */
 static void give_up(const char *why)
 {
 	fprintf(stderr, "%s\n", why);

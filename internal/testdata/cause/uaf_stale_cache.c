@@ -1,5 +1,5 @@
 // A phone book that remembers whom it found last. The entry is deleted, and the
-// next call for the same name is counted in what is left of it.
+// next call for the same name is counted in the freed memory.
 // CAUSE kind=use-after-free
 // FAILS signal=SIGABRT says="use-after-free"
 // RUNS: book

@@ -1,4 +1,4 @@
-// abort() behind three calls that an optimising compiler dissolves.
+// abort() after three calls that an optimising compiler dissolves.
 #include <stdlib.h>
 
 static volatile int state = 3;

@@ -1,4 +1,4 @@
-// The failing code reads and writes globals, and heap words behind them.
+// The failing code reads and writes globals, and heap words that they point to.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// A write behind the last block destroys the size of the heap's top chunk.
+// A write past the last block destroys the size of the heap's top chunk.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// A member far behind a null pointer to a large struct.
+// A member at a large offset from a null pointer to a struct.
 struct big {
     char pad[9000];
     int tail;

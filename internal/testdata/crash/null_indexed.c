@@ -1,4 +1,4 @@
-// An element of an array behind a null pointer: the index is good.
+// An element of an array at a null pointer: the index is good.
 struct row {
     char *cells;
     unsigned long used;

@@ -1,4 +1,4 @@
-// An element far behind a null pointer, where nothing looks like null.
+// An element at a large offset from a null pointer, where nothing looks like null.
 struct row {
     char *cells;
     unsigned long used;

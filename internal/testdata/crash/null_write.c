@@ -1,4 +1,4 @@
-// A counter is written through a pointer that nobody set.
+// A counter is written through a pointer that was never set.
 static int *volatile counter;
 static int cell;
 

@@ -1,4 +1,4 @@
-/* A check and an act in two sections of one lock: another thread takes what was
+/* A check and an act in two sections of one lock: another thread takes a thing that was
  * there in between. The pipes make the order that fails. */
 // ENDS: SIGABRT
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* A search that finds nothing gives a variable its first value, which nobody looks
+/* A search that finds nothing gives a variable its first value, which no code looks
  * at. What that variable would have without it was left on the stack by another call:
  * the address of readable memory. */
 // ENDS: SIGSEGV

@@ -1,5 +1,5 @@
 /* Two locks, taken in both orders: the pipes see to it that each thread has one.
- * Main finds that nothing goes on any more and ends it, as a watchdog would. */
+ * Main finds that no thread continues any more and ends it, as a watchdog would. */
 // ENDS: SIGABRT
 #include <assert.h>
 #include <pthread.h>

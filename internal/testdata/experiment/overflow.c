@@ -1,4 +1,4 @@
-/* A buffer one too short, with a pointer behind it that is used later. */
+/* A buffer one too short, with a pointer after it that is used later. */
 // ENDS: SIGSEGV
 // FLAGS: -O0
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// strsep(3) moves the pointer along, and that is what is freed.
+// strsep(3) moves the pointer along, and the moved pointer is freed.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

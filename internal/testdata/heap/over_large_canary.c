@@ -1,4 +1,4 @@
-// An image of 200,001 bytes, and one more: too little to reach the page behind.
+// An image of 200,001 bytes, and one more: too little to reach the next page.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The sum of a column of 25,000 numbers is written for 30,000: the page behind
+// The sum of a column of 25,000 numbers is written for 30,000: the page after it
 // stops it in the act, 16 bytes after the end.
 #include <stdint.h>
 #include <stdlib.h>

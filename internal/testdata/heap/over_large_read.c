@@ -1,4 +1,4 @@
-// A search for a mark that is not there reads up to the page behind: nothing
+// A search for a mark that is not there reads up to the next page: nothing
 // is damaged, and the address alone names the object.
 #include <stdlib.h>
 #include <string.h>

@@ -21,7 +21,7 @@ int main(void)
 #ifdef FIXED
     diagonal(&m, COLUMNS);
 #else
-    // Cell (49, 49) is 24 cells behind the end, all others lie inside.
+    // Cell (49, 49) is 24 cells past the end, all others lie inside.
     diagonal(&m, ROWS);
 #endif
     // WANT: heap-overflow:@LINE+2

@@ -1,4 +1,4 @@
-// A header is allocated, a whole message is filled in, and nobody frees it:
+// A header is allocated, a whole message is filled in, and no code frees it:
 // only the check at the end sees it.
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// A full page was read, and its end is marked behind it.
+// A full page was read, and its end is marked after it.
 // FLAGS: -pthread
 #include <pthread.h>
 #include <stdlib.h>

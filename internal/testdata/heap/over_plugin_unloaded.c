@@ -1,5 +1,5 @@
-// A plugin's list outlives the plugin. Where it was allocated lies in code
-// that is gone; who called it there is still known.
+// A plugin's list outlives the plugin. The place of its allocation is in code
+// that is gone; its caller is still known.
 // PLUGIN: list.c
 // ARGS: {dir}/liblist.so
 // FLAGS: -ldl

@@ -1,5 +1,5 @@
 // read(2) is told the size of the pipe's block, not that of the buffer.
-// The slot ends 8 bytes behind the buffer: at least so many were overwritten.
+// The slot ends 8 bytes past the buffer: at least so many were overwritten.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A log buffer grows by half, and the writer goes on with its doubled size.
+// A log buffer grows by half, and the writer continues with its doubled size.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Leading blanks were skipped, and what is left is grown.
+// Leading blanks were skipped, and the rest is grown.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The checksum at the end of a freed block; just inside what is filled.
+// The checksum at the end of a freed block; just inside the filled part.
 #include <stdint.h>
 #include <stdlib.h>
 

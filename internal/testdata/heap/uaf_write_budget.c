@@ -1,5 +1,5 @@
 // A cache's page is touched after its free; when more was freed than is kept,
-// the oldest is looked at and let go.
+// the oldest is examined and freed.
 #include <stdlib.h>
 
 #include "lib/hide.h"

@@ -1,5 +1,5 @@
 // A timer writes its result into a job that was given back. Much later the
-// memory is wanted again, and what stands there is looked at.
+// memory is wanted again, and its bytes are examined.
 #include <stdlib.h>
 #include <string.h>
 

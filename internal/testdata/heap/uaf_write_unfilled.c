@@ -1,4 +1,4 @@
-// The write lies behind the 128 bytes that are filled: there is no evidence,
+// The write is past the 128 bytes that are filled: there is no evidence,
 // and none may be made up.
 #include <stdlib.h>
 

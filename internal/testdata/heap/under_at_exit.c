@@ -1,5 +1,5 @@
-// The search backwards for a blank goes on in front of the line, and marks
-// what it finds. Nobody frees the line.
+// The search backwards for a blank continues in front of the line, and marks
+// what it finds. No code frees the line.
 #include <stdlib.h>
 #include <string.h>
 

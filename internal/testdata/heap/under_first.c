@@ -1,5 +1,5 @@
 // A length is kept in front of the text, where nothing was allocated for it.
-// The object is the first of its kind, so a guard lies before it.
+// The object is the first of its kind, so a guard comes before it.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

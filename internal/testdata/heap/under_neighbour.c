@@ -1,5 +1,5 @@
-// Index -1 of the second array lies in the guard behind the first: what is
-// damaged is said of the first, as nobody can know from where it came.
+// Index -1 of the second array is in the guard after the first: the
+// damage is reported for the first, as its origin cannot be known.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // Threads that access global variables, between operations that order nothing: with
-// flags that are used behind an access, a red zone, vectors, and pointers.
+// flags that are used after an access, a red zone, vectors, and pointers.
 // ENDS: exit 0
 #include <pthread.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static double average;
 static char text[32];
 static long indexed[4];
 
-/* The carry of an addition is used behind accesses of a global, and below the stack
+/* The carry of an addition is used after accesses of a global, and below the stack
  * pointer there is a value. */
 static __attribute__((noinline)) long carries(unsigned long a, unsigned long b)
 {

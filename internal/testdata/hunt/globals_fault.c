@@ -1,4 +1,4 @@
-// An access of a global variable faults: the handler lets it go on the first time, and
+// An access of a global variable faults: the handler resumes it the first time, and
 // the second time it ends the process.
 // ENDS: SIGSEGV
 #define _GNU_SOURCE

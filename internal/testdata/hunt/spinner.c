@@ -1,4 +1,4 @@
-// Threads that spin on variables: one waits so for what is written behind a sleep, and
+// Threads that spin on variables: one waits so for a store after a sleep, and
 // the message that it gets is complete if it looks late enough.
 // FLAGS: -O1
 // ENDS: exit 0

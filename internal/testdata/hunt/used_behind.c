@@ -1,4 +1,4 @@
-// A reader takes what a box has under the lock, and uses it behind that; whoever empties
+// A reader takes what a box has under the lock, and uses it after that; whoever empties
 // the box meanwhile spoils it. Threads reach everything through pointers, so no
 // instruction names a variable.
 // ENDS: exit 0

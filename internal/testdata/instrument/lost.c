@@ -1,5 +1,5 @@
 // Two threads add to a counter that nothing protects; each is alone, unless it is preempted between
-// its read and its write. The event before that is the one where it yields, and the one behind it
+// its read and its write. The event before that is the one where it yields, and the one after it
 // comes late enough for both to be between theirs.
 #include <pthread.h>
 #include <sched.h>

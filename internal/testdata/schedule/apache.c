@@ -16,7 +16,7 @@ static volatile int req_cnt = 14;
 static volatile int buf_len = SIZE - MESSAGE;
 static char *log_buf;
 
-/* What the requests take beside each other, in code without events. */
+/* What the requests take at the same time, in code without events. */
 static void work(int amount)
 {
 	for (volatile int i = 0; i < amount * 10000; i++)

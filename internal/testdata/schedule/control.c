@@ -1,5 +1,5 @@
-// A branch that depends on a race (Lee et al., ECOOP 2014, figure 3 A): what is set
-// between two looks of another thread decides which call it makes.
+// A branch that depends on a race (Lee et al., ECOOP 2014, figure 3 A): a store
+// between two reads of another thread decides which call it makes.
 // FLAGS: -O1
 // ENDS: SIGABRT
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // A thread that leaves marks is interrupted between them by a signal of another, at
-// any instruction; a third leaves its own beside it.
+// any instruction; a third leaves its own next to it.
 // FLAGS: -O1
 // ENDS: exit 0
 // EVENTS: signal 1
@@ -61,7 +61,7 @@ int main(void)
 	signal(SIGUSR1, on_signal);
 	pthread_create(&threads[0], NULL, computes, NULL);
 	pthread_create(&threads[1], NULL, leaves, NULL);
-	usleep(4 * SLEEP); /* long behind the first two marks */
+	usleep(4 * SLEEP); /* long after the first two marks */
 	pthread_kill(threads[0], SIGUSR1);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);

@@ -1,6 +1,6 @@
 // A race in a window that is too long to be stepped: each thread computes some
 // million instructions over memory of its own before it looks at what the other one
-// says, and goes on with some ten million more.
+// says, and continues with some ten million more.
 // FLAGS: -O1
 // ENDS: SIGABRT
 #include <pthread.h>

@@ -56,7 +56,7 @@ static void calls(void)
 		;
 }
 
-/* Longer than what it writes is: a counter that starts anew. */
+/* Longer than what it writes is: a counter that starts again. */
 static void backs_off(void)
 {
 	while (__atomic_load_n(&taken, __ATOMIC_RELAXED))

@@ -1,4 +1,4 @@
-// A lock of the program's own (figure 3 D): nothing in the log says who had it, and
+// A lock of the program's own (figure 3 D): nothing in the log says which thread had it, and
 // whoever does not get it spins. One of the two forgets it, so that an update in
 // between is lost.
 // FLAGS: -O1

@@ -1,5 +1,5 @@
 // Accesses by instructions that go elsewhere, and by those whose value is not in
-// a register behind them; each often enough for what is learnt of it to count.
+// a register after them; each often enough for the learnt value to count.
 // WATCH: target 8, word 8, small 2, bits 4
 // LEAST: 350
 // ENDS: exit 0

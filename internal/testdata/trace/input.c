@@ -1,4 +1,4 @@
-// What the kernel reads and writes: a read into a watched buffer, also beside it,
+// What the kernel reads and writes: a read into a watched buffer, also next to it,
 // a write from it, and the same byte again.
 // WATCH: buffer 8, buffer+8 8, size 8
 // STDIN: twelve bytes

@@ -1,5 +1,5 @@
-// Objects of one line, behind so many of another as the argument says: where they lie
-// depends on it. With two arguments there is one fewer.
+// Objects of one line, after as many of another as the argument says: their addresses
+// depend on it. With two arguments there is one fewer.
 // ENDS: exit 0
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* A loop reads one element behind the last, and uses a pointer from there: nobody
- * forgot to give the object a value. */
+/* A loop reads one element past the last, and uses a pointer from there. The
+ * object itself has a value. */
 // ENDS: SIGSEGV
 // FLAGS: -O0
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A loop goes one element too far. What it reads there is the word behind the array, which
+/* A loop goes one element too far. What it reads there is the word after the array, which
  * holds two counters: neither of them is wrong. */
 // ENDS: SIGSEGV
 // FLAGS: -O0

@@ -1,4 +1,4 @@
-// That there are enough tickets is asked before the lock is let go of.
+// That there are enough tickets is asked before the lock is released.
 // CAUSE kind=atomicity-violation variable=tickets
 // FAILS signal=SIGABRT says="-2 tickets at the desk"
 // RUNS fail: a 5 15

@@ -93,7 +93,7 @@ __attribute__((noinline)) static int length_of(const char *name)
 	return (int)strlen(g->name);
 }
 
-/* One place that stores behind the end of what two others allocated. */
+/* One place that stores past the end of what two others allocated. */
 __attribute__((noinline)) static void fill(struct label *l, int number, const char *text)
 {
 	l->number = number;

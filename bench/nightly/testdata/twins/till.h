@@ -1,5 +1,5 @@
 // A till whose functions take its lock for themselves, of which each source file has one
-// defect: who calls two of them does not have both as one.
+// defect: a caller of two of them does not get both as one operation.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Preloaded behind the agent, this says at the end of a program whether the
+/* Preloaded after the agent, this says at the end of a program whether the
  * agent served it, and leaves a core of that moment when it is asked to. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -20,7 +20,7 @@
         hidden_; \
     })
 
-/* done stands behind a call that must not become a jump, and behind stores
+/* done comes after a call that must not become a jump, and after stores
  * that must have happened. */
 #define done() __asm__ volatile("" : : : "memory")
 

@@ -1,7 +1,7 @@
 // The time-stamp counter, read by instructions that are replaced, by ones that
-// cannot be (a jump leads behind them), by code that is made while the program
-// runs, and in a thread that was there before. It never goes back, and it goes
-// on at its own rate.
+// cannot be (a jump leads past them), by code that is made while the program
+// runs, and in a thread that was there before. It never goes back, and it
+// has its own rate.
 // ENDS: SIGABRT
 // EVENTS: tsc 3080
 #include <assert.h>

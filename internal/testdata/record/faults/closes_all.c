@@ -1,4 +1,4 @@
-// A program that closes whatever descriptors there may be, twice, and goes on.
+// A program that closes whatever descriptors there may be, twice, and continues.
 //
 // ENDS: SIGABRT
 // EVENTS: syscall 1000

@@ -1,6 +1,6 @@
 // A signal that comes while a thread waits for a futex, because of memory that no
-// event orders: a replay does not come to the wait, and is to run the handler all
-// the same, behind the event before it and before the one behind it.
+// event orders: a replay does not reach the wait, and is to run the handler all
+// the same, after the event before it and before the one after it.
 // ENDS: SIGABRT
 // EVENTS: signal 1
 #define _GNU_SOURCE

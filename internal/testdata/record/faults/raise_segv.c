@@ -1,4 +1,4 @@
-// SIGSEGV, SIGILL and SIGTRAP that somebody sent: the first two are blocked and
+// SIGSEGV, SIGILL and SIGTRAP that a process sent: the first two are blocked and
 // handled, the last has its default action.
 //
 // ENDS: SIGTRAP

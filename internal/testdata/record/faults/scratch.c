@@ -1,5 +1,5 @@
-// What functions that take the lock of a FILE leave in registers that nobody
-// reads: a signal behind them finds it, and a replay has to come there as well.
+// What functions that take the lock of a FILE leave in registers that no code
+// reads: a signal after them finds it, and a replay has to come there as well.
 // ENDS: SIGABRT
 // EVENTS: order 4
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 static unsigned long left[4][2][8];
 
-/* Calls a function with a FILE, and keeps the registers behind it. */
+/* Calls a function with a FILE, and keeps the registers after it. */
 void call(FILE *file, void *function, unsigned long *registers);
 __asm__(".text\n"
 	".type call, @function\n"

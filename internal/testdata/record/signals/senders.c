@@ -1,5 +1,5 @@
 // Threads that send signals to the process and to each other, and a child that
-// its parent sends one; nobody waits for the handlers before the next is sent. Of two
+// its parent sends one; no process waits for the handlers before the next is sent. Of two
 // rounds a thread may get one signal: the other is a barrier ahead at most.
 // ENDS: SIGABRT
 // EVENTS: signal 10

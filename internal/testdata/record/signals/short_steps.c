@@ -1,5 +1,5 @@
 // A loop of instructions that are shorter than a jump, each of which signals
-// interrupt: where a handler returns to is often right behind the next place.
+// interrupt: where a handler returns to is often right after the next place.
 // ENDS: exit 0
 // EVENTS: signal 100
 #include <signal.h>

@@ -1,4 +1,4 @@
-// SIGWINCH changes a width between two reads of it: what was measured with the
+// SIGWINCH changes a width between two reads of it: a text measured with the
 // first does not fit the second.
 // ENDS: SIGABRT
 // EVENTS: signal 1

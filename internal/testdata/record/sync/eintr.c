@@ -1,5 +1,5 @@
 // Handlers that run while a thread waits: sem_wait returns for one without
-// SA_RESTART, goes on for one with it; the others go on in any case, and the
+// SA_RESTART, continues for one with it; the others continue in any case, and the
 // handler has run by then.
 // ENDS: SIGABRT
 // EVENTS: sem 10

@@ -1,4 +1,4 @@
-// Datagrams, several at a time, with names and descriptors beside them.
+// Datagrams, several at a time, with names and descriptors.
 // ENDS: SIGABRT
 // EVENTS: syscall 15
 #define _GNU_SOURCE

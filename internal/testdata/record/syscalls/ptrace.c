@@ -1,5 +1,5 @@
 // Processes that the program traces itself: a child that asks for it, and one that a
-// sibling seizes. The recorder lets both go, and keeps what ptrace brought.
+// sibling seizes. The recorder detaches from both, and keeps what ptrace brought.
 // ENDS: SIGABRT
 // EVENTS: fork 3
 #define _GNU_SOURCE

@@ -28,7 +28,7 @@ int main(void)
 	t.c_lflag &= (tcflag_t)~(ECHO | ICANON);
 	check(tcsetattr(slave, TCSANOW, &t));
 	check(write(master, "typed", 5));
-	do /* it arrives when the kernel comes to it */
+	do /* it arrives when the kernel handles it */
 		check(ioctl(slave, FIONREAD, &waiting));
 	while (waiting < 5);
 	must(check(read(slave, text, sizeof(text))) == 5);

@@ -1,4 +1,4 @@
-// Threads flush all streams while others write to theirs: who writes what is in
+// Threads flush all streams while others write to theirs: which thread writes which text is in
 // the order of the recording, though libc's lock of their list is asked for
 // without an event.
 // ENDS: SIGABRT

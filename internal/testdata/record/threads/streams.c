@@ -1,4 +1,4 @@
-// Threads share streams: what is written, and what each reads, is in the
+// Threads share streams: the text written, and what each reads, is in the
 // order of the recording.
 // ENDS: SIGABRT
 // EVENTS: order 2000
