@@ -241,14 +241,14 @@ func TestLargeObjects(t *testing.T) {
 		gap           uint64
 		beyond, clean bool
 	}{
-		{name: "directly behind, right aligned", offset: 20000 - size%4096 + 4096*2 - 20000%4096 - 8, rest: 8, guarded: true, at: size, bytes: "x", side: canary.Behind},
+		{name: "directly after, right aligned", offset: 20000 - size%4096 + 4096*2 - 20000%4096 - 8, rest: 8, guarded: true, at: size, bytes: "x", side: canary.Behind},
 		{name: "last byte, right aligned", offset: 20000 - size%4096 + 4096*2 - 20000%4096 - 8, rest: 8, guarded: true, at: size + 7, bytes: "x", side: canary.Behind, reaches: true, gap: 7},
 		{name: "directly before", offset: 8192, rest: 24, at: -1, bytes: "x", side: canary.Before},
 		{name: "first guarded byte", offset: 8192, rest: 24, at: -4096, bytes: "x", side: canary.Before, reaches: true, gap: 4095},
 		{name: "farther before than is guarded", offset: 8192, rest: 24, at: -4097, bytes: "x", clean: true},
 		{name: "left aligned, before", offset: 64, rest: 5000, at: -64, bytes: "xx", side: canary.Before, reaches: true, gap: 62, beyond: true},
-		{name: "left aligned, behind", offset: 64, rest: 5000, at: size + 4095, bytes: "x", side: canary.Behind, reaches: true, gap: 4095},
-		{name: "left aligned, farther behind", offset: 64, rest: 5000, at: size + 4096, bytes: "x", clean: true},
+		{name: "left aligned, after", offset: 64, rest: 5000, at: size + 4095, bytes: "x", side: canary.Behind, reaches: true, gap: 4095},
+		{name: "left aligned, farther away", offset: 64, rest: 5000, at: size + 4096, bytes: "x", clean: true},
 		{name: "at the start of its span", offset: 0, rest: 5000, at: size + 1, bytes: "x", side: canary.Behind, gap: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -210,7 +210,7 @@ func TestSilence(t *testing.T) {
 	for name, change := range map[string]func(*scene, *Stack){
 		"before the store":        func(s *scene, _ *Stack) { s.at, s.direct = 0x0d, true },
 		"at the entry":            func(s *scene, _ *Stack) { s.at, s.direct = 0, true; s.sp = s.cfa - 8 },
-		"behind the epilogue":     func(s *scene, _ *Stack) { s.at, s.direct = 0x2d, true; s.sp = s.cfa - 8 },
+		"after the epilogue":      func(s *scene, _ *Stack) { s.at, s.direct = 0x2d, true; s.sp = s.cfa - 8 },
 		"stack pointer disagrees": func(s *scene, _ *Stack) { s.sp -= 16 },
 		"guessed frame":           func(_ *scene, k *Stack) { k.Frames[1].Trust = evidence.TrustScan },
 		"frame of unknown trust":  func(_ *scene, k *Stack) { k.Frames[1].Trust = "" },
@@ -252,7 +252,7 @@ func TestSilence(t *testing.T) {
 	m, stack := variable.build()
 	stack.Frames[2].Registers.Set(image.RIP, 0x402003) // nothing calls there
 	if list, err := CheckStack(m, stack); err != nil || len(list) != 0 {
-		t.Errorf("a return address behind no call: %+v, error %v", list, err)
+		t.Errorf("a return address after no call: %+v, error %v", list, err)
 	}
 }
 

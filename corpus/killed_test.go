@@ -200,7 +200,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(large, "data")); err != nil {
-		t.Errorf("what was not added was moved: %v", err)
+		t.Errorf("a file that was not added was moved: %v", err)
 	}
 	if e := whole(t, c); len(e) != 1 || e[0].ID != first {
 		t.Errorf("%+v", e)

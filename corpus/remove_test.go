@@ -43,7 +43,7 @@ func TestRemoveAndGC(t *testing.T) {
 	}
 	clusters, err := c.Clusters(t.Context())
 	if err != nil || len(clusters) != 1 || clusters[0].Count != 4 {
-		t.Errorf("the history lost what was dropped: %+v, %v", clusters, err)
+		t.Errorf("the history lost the dropped entries: %+v, %v", clusters, err)
 	}
 	// Added again, it exists again, with its diagnosis.
 	if got := add(t, c, filepath.Join(from, "1")); got != ids[1] {

@@ -53,7 +53,7 @@ CREATE TABLE diagnoses (
 	entry      TEXT NOT NULL REFERENCES entries(id) ON DELETE CASCADE,
 	version    TEXT NOT NULL,             -- of diagnose
 	status     TEXT NOT NULL,             -- diagnosed, undiagnosed
-	reason     TEXT NOT NULL,             -- why it is undiagnosed, or what is missing
+	reason     TEXT NOT NULL,             -- why it is undiagnosed, or its missing part
 	stack      TEXT NOT NULL,             -- signatures, '' without one
 	cause      TEXT NOT NULL,
 	kind       TEXT NOT NULL,
@@ -98,7 +98,7 @@ CREATE INDEX history_by_entry ON history(entry);
 CREATE TABLE tracked (
 	tracker  TEXT NOT NULL,
 	digest   TEXT NOT NULL,
-	owner    TEXT NOT NULL,               -- who tells it just now, '' for nobody
+	owner    TEXT NOT NULL,               -- the process that sends it now, '' for none
 	issue    TEXT NOT NULL DEFAULT '',    -- '' if nothing was told yet
 	url      TEXT NOT NULL DEFAULT '',
 	attached INTEGER NOT NULL DEFAULT 0,

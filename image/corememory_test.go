@@ -31,8 +31,8 @@ func TestReadCore(t *testing.T) {
 		fails string
 	}{
 		{"whole", 0x1000, 0x10, bytes.Repeat([]byte{1}, 0x10), ""},
-		{"over the end of what is kept", 0x1008, 0x10, bytes.Repeat([]byte{1}, 8), "is not in the core"},
-		{"behind what is kept", 0x1010, 8, nil, "is not in the core"},
+		{"over the end of the kept memory", 0x1008, 0x10, bytes.Repeat([]byte{1}, 8), "is not in the core"},
+		{"after the kept memory", 0x1010, 8, nil, "is not in the core"},
 		{"over the seam", 0x101c, 8, nil, "is not in the core"},
 		{"second", 0x1028, 8, bytes.Repeat([]byte{2}, 8), ""},
 		{"over the end", 0x1028, 0x10, bytes.Repeat([]byte{2}, 8), "is not mapped"},
@@ -112,7 +112,7 @@ func TestInArena(t *testing.T) {
 	}{
 		"arena":                        {0, arena, base + 0x1000, true},
 		"last accessible byte":         {0, arena, base + 0x21fff, true},
-		"behind what is accessible":    {0, arena, base + 0x22000, false},
+		"after the accessible part":    {0, arena, base + 0x22000, false},
 		"no arena":                     {0, 0, base + 0x1000, false},
 		"arena is not mapped":          {0, 0x1000, base + 0x1000, false},
 		"arena is not aligned":         {0, arena + 1, base + 0x1000, false},

@@ -39,14 +39,14 @@ func (m *Mapping) file() bool { return m.Path != "" && m.Path[0] != '[' }
 // Mappings are in address order and do not overlap.
 type Mappings []Mapping
 
-// behind returns the index of the first mapping that ends past addr.
-func (l Mappings) behind(addr evidence.Addr) int {
+// endingPast returns the index of the first mapping that ends past addr.
+func (l Mappings) endingPast(addr evidence.Addr) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].End > addr })
 }
 
 // index returns the index of the mapping that holds addr, -1 if none does.
 func (l Mappings) index(addr evidence.Addr) int {
-	if i := l.behind(addr); i < len(l) && l[i].Contains(addr) {
+	if i := l.endingPast(addr); i < len(l) && l[i].Contains(addr) {
 		return i
 	}
 	return -1

@@ -188,7 +188,7 @@ func TestDeletedExecutable(t *testing.T) {
 	}
 	copyFile(t, kept, filepath.Join(filepath.Dir(core), "gone"))
 	if beside := open(t, core, Options{}); beside.Exe.Object == nil {
-		t.Errorf("the file beside the core was not taken: %+v", beside.AllLimits())
+		t.Errorf("the file next to the core was not taken: %+v", beside.AllLimits())
 	}
 }
 

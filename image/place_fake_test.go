@@ -48,7 +48,7 @@ func TestPlacesBesideMappings(t *testing.T) {
 		"beyond the usual limit":        {stack + 0x10000 - 8<<20 - 257*pageSize, 0, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},
 		"within a limit that is known":  {stack + 0x10000 - 16<<20, 16 << 20, evidence.PlaceStackGuard, evidence.FromCore, "below the stack"},
 		"a limit that tells nothing":    {stack + 0x10000 - 16<<20, 1 << 40, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},
-		"another mapping lies between":  {0x7f0f_ffff_ff00, 1 << 30, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},
+		"another mapping is between":    {0x7f0f_ffff_ff00, 1 << 30, evidence.PlaceUnmapped, evidence.FromCore, "not mapped"},
 		"below the mapping of the heap": {0x4fff_ffff_f000, 0, evidence.PlaceUnmapped, evidence.FromCore, "before the heap"},
 	} {
 		p := placeProcess()
@@ -101,7 +101,7 @@ func TestHeapBehindExecutable(t *testing.T) {
 		p := &Process{memory: put{}, Mappings: []Mapping{{Start: 0x400000, End: 0x402000, Perms: "r-x", Path: "/bin/x"}, {Start: start, End: start + 0x1000, Perms: "rw-"}}}
 		p.Exe = &Module{Path: "/bin/x", Start: 0x400000, End: 0x402000}
 		if got := (&regions{process: p, mappings: p.Mappings}).findHeap(); (got.start == start) != found {
-			t.Errorf("%#x bytes behind the executable: %v, want found %v", uint64(gap), got, found)
+			t.Errorf("%#x bytes past the executable: %v, want found %v", uint64(gap), got, found)
 		}
 	}
 }

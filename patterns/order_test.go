@@ -4,7 +4,7 @@ import "diagnose/evidence"
 
 // orders are patterns of two.
 var orders = []testCase{{
-	name: "used behind its destruction",
+	name: "used after its destruction",
 	fails: `run failed
 main t1
 t1 W fifo 0->4096 @3

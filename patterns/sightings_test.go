@@ -43,10 +43,10 @@ func TestSightings(t *testing.T) {
 		}
 	}
 	if often := s.sightingOf(numbered(0)); often == nil || often.last[1] != (patterns+999)/1000 {
-		t.Errorf("what is seen again and again: %+v", often)
+		t.Errorf("orders seen again and again: %+v", often)
 	}
 	if s.sightingOf(numbered(1)) != nil {
-		t.Error("what was seen once, at the start, is still there")
+		t.Error("an order seen once, at the start, is still there")
 	}
 }
 

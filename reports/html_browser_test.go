@@ -119,7 +119,7 @@ func timelineByKeyboard(t *testing.T, b *browsertest.Browser) {
 		}
 	}
 	if p.Mark != "cause-1-failing-mark-1" || p.Hidden {
-		t.Fatalf("Tab does not come to the first mark, or nothing is shown there: %+v", p)
+		t.Fatalf("Tab does not reach the first mark, or nothing is shown there: %+v", p)
 	}
 	for _, want := range []string{"reads balance: 100", "holds guard", "withdraw", "bank.c:31", "line 31 of the bank", "#0"} {
 		if !strings.Contains(p.Text, want) {

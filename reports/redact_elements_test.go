@@ -38,7 +38,7 @@ func TestSecretsInCodes(t *testing.T) {
 			t.Errorf("%s shows the elements", name)
 		}
 		if Format(name) == JSON && !strings.Contains(text, "{81, 56, 120") {
-			t.Errorf("%s does not show what is no secret", name)
+			t.Errorf("%s does not show the text that is no secret", name)
 		}
 	}
 	if frame.Locals[len(frame.Locals)-2].Value.Fields[0].Value.Text != "81" {

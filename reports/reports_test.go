@@ -19,7 +19,7 @@ import (
 	"diagnose/reports/secrets"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func addr(a evidence.Addr) *evidence.Addr { return &a }
 
@@ -215,7 +215,7 @@ func compareGolden(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-golden +got (write anew with -update):\n%s", diff)
+		t.Errorf("-golden +got (write again with -update):\n%s", diff)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestSARIFThreadFlows(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if state := r.CodeFlows[0].ThreadFlows[1].Locations[0].State["balance"].Text; state != "20" {
-		t.Errorf("balance is %q behind the second access, want 20", state)
+		t.Errorf("balance is %q after the second access, want 20", state)
 	}
 }
 

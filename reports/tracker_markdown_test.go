@@ -98,7 +98,7 @@ func unescaped(text string) string {
 	return regexp.MustCompile(`\\.`).ReplaceAllString(text, "")
 }
 
-// fenced is what stands in blocks of code.
+// fenced is the text in blocks of code.
 var fenced = regexp.MustCompile("(?ms)^(```+)\n.*?^(```+)$")
 
 // Nothing of the target mentions a person, refers to an issue, or is markup.

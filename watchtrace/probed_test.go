@@ -48,7 +48,7 @@ func TestProbedReplays(t *testing.T) {
 				t.Errorf("of %d instructions %v were not probed", len(list), result.Unprobed)
 			}
 			if plain.Comparison.Identical() && !result.Comparison.Identical() {
-				t.Errorf("behind %d accesses:\n%s", result.Hits, recordtest.Differences(result))
+				t.Errorf("after %d accesses:\n%s", result.Hits, recordtest.Differences(result))
 			}
 		})
 	}

@@ -1,6 +1,6 @@
 // Command schedule measures hunting: schedules per second of a small program, and
 // how many schedules it takes to find the bugs of the concurrency programs of
-// testdata/cause, against running them again and again. It prints Markdown.
+// internal/testdata/cause, against running them again and again. It prints Markdown.
 //
 //	go run ./bench/schedule                 how many per second, with 1 and 2 jobs
 //	go run ./bench/schedule -table FILE     the table of the programs, in a document
@@ -102,7 +102,7 @@ func (s *settings) options(ctx context.Context, exe string, args []string) (expl
 
 // speed is of a program of four threads with some hundred steps, that passes.
 func (s *settings) speed(ctx context.Context) error {
-	exe, err := s.build("testdata/hunt/small.c")
+	exe, err := s.build("internal/testdata/hunt/small.c")
 	if err != nil {
 		return err
 	}

@@ -25,17 +25,20 @@ type subject struct {
 	kind         string
 }
 
-// subjects are the programs of testdata/cause whose cause is one of concurrency, but
+// subjects are the programs of internal/testdata/cause whose cause is one of concurrency, but
 // for those whose race is with a handler of signals, which hunts do not send; and
-// those of testdata/hunt that say so (CAUSE). The former take how long they sleep in
+// those of internal/testdata/hunt that say so (CAUSE). The former take how long they sleep in
 // places, which decides by itself whether they fail: those with which they pass are
 // taken.
 func subjects() ([]subject, error) {
 	var list []subject
-	for _, dir := range []string{"testdata/cause", "testdata/hunt"} {
+	for _, dir := range []string{"internal/testdata/cause", "internal/testdata/hunt"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.c*"))
 		if err != nil {
 			return nil, err
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s has no programs; run this from the top of the repository", dir)
 		}
 		for _, file := range files {
 			s, err := readSubject(file)

@@ -244,14 +244,14 @@ func TestHeapFault(t *testing.T) {
 		{"guard page, from another object", func(s *scene) evidence.Failure {
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, s.live)
 		}, evidence.HeapOverflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
-		{"far behind a freed object", func(s *scene) evidence.Failure {
+		{"far past a freed object", func(s *scene) evidence.Failure {
 			s.FreeLarge(s.large, agent.Call{Site: 2, Thread: 2})
 			return fault(evidence.UnmappedAddress, s.large+1<<20, s.large+1<<20)
 		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
 		{"before an object that a register points to", func(s *scene) evidence.Failure {
 			return unmapped(s.large-1<<24, s.large)
 		}, evidence.HeapUnderflow, evidence.Inferred, "", []evidence.FindingKind{evidence.FindingHeapObject}},
-		{"far behind an object that a register points to", func(s *scene) evidence.Failure {
+		{"far past an object that a register points to", func(s *scene) evidence.Failure {
 			return unmapped(s.live+40+1<<30, s.live)
 		}, evidence.HeapOverflow, evidence.Inferred,
 			"heap overflow by a write: LIVE+40+2^30 is 1073741824 bytes after a 40-byte object at LIVE; " + madeWords,
@@ -264,7 +264,7 @@ func TestHeapFault(t *testing.T) {
 			f.Fault.Place.Class = evidence.PlaceStackGuard
 			return f
 		}, evidence.UnmappedAddress, evidence.FromCore, "", []evidence.FindingKind{evidence.FindingHeapObject}},
-		{"guard page, from the object behind it", func(s *scene) evidence.Failure {
+		{"guard page, from the object after it", func(s *scene) evidence.Failure {
 			const rest = 16
 			second := s.Large((25<<12)-largeSize-rest, largeSize, rest, agent.Call{Site: 1, Thread: 1}, true)
 			return fault(evidence.ProtectedPage, s.large+largeSize+16, second)

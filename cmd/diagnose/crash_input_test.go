@@ -67,7 +67,7 @@ func TestCrashRefusesRecordings(t *testing.T) {
 		{"a passing run that failed", []string{"--recording", failed, "--passing", failed}, []string{"is no recording of a run that passed (SIGABRT"}},
 		{"a failing run that passed", []string{"--recording", passed}, []string{"is no recording of a run that failed"}},
 		{"a passing run alone", []string{"--passing", passed}, []string{"give that by --recording"}},
-		{"what is no recording", []string{"--recording", failed, "--passing", t.TempDir()}, []string{"is no recording: it has no manifest.json"}},
+		{"not a recording", []string{"--recording", failed, "--passing", t.TempDir()}, []string{"is no recording: it has no manifest.json"}},
 	} {
 		got := diagnose(t, nil, append([]string{"crash"}, x.args...)...)
 		if got.status != exitInput && got.status != exitUsage || got.stdout != "" {

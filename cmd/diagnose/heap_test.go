@@ -123,7 +123,7 @@ func checkPassword(t *testing.T, core string) {
 				continue
 			}
 			if open := diagnose(t, nil, command, "--core", core, "--format", format, "--show-secrets").stdout; !strings.Contains(plain(open), secret) {
-				t.Errorf("%s --format %s hides what was asked for", command, format)
+				t.Errorf("%s --format %s hides the requested text", command, format)
 			}
 		}
 	}

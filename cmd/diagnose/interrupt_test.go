@@ -93,7 +93,7 @@ func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: it does not come to that", what)
+			t.Fatalf("%s: it does not get that far", what)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestOutputFile(t *testing.T) {
 	}
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".diagnose-*"))
 	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("not removed: %v", left)
 	}
 	if got := diagnose(t, nil, "crash", "--core", core, "--output", "/dev/full"); got.status != exitInternal || !strings.Contains(got.stderr, "no space left") {
 		t.Errorf("a full device: status %d, stderr %q", got.status, got.stderr)

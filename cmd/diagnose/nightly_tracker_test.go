@@ -132,7 +132,7 @@ func (n *nights) hides(where ...string) {
 			}
 		}
 	}
-	look("what was printed", n.said.Bytes())
+	look("the printed text", n.said.Bytes())
 	for _, dir := range append(where, n.dir, n.out) {
 		files := 0
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

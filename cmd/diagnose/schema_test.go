@@ -19,7 +19,7 @@ import (
 
 //go:generate go test -run TestSchemas -update .
 
-var updateSchemas = flag.Bool("update", false, "write the schemas anew")
+var updateSchemas = flag.Bool("update", false, "write the schemas again")
 
 // text is the schema of record.Text.
 var text = &generator.Schema{

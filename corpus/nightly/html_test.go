@@ -222,7 +222,7 @@ func pageByKeyboard(t *testing.T, b *browsertest.Browser) {
 		b.Press("Tab")
 		b.Eval(focus, &at)
 		if at.Outline == "none" {
-			t.Errorf("nobody sees that %s has the focus", at.To)
+			t.Errorf("it is not visible that %s has the focus", at.To)
 		}
 		reached[at.To] = true
 		if at.To == "SUMMARY" && !opened {
@@ -238,7 +238,7 @@ func pageByKeyboard(t *testing.T, b *browsertest.Browser) {
 	}
 	for digest, to := range opts.Reports {
 		if !reached[to] {
-			t.Errorf("Tab does not come to the report of %s", digest)
+			t.Errorf("Tab does not reach the report of %s", digest)
 		}
 	}
 	b.Eval(fmt.Sprintf(`document.querySelector('a[href=%q]').focus()`, opts.Reports[s.Back[0].Digest]), nil)

@@ -109,7 +109,7 @@ func fakeDiagnose(args []string) int {
 		os.WriteFile(flag("--output"), []byte("{"), 0o600)
 		return 0
 	case what == "refuse" && flag("--recording") != "":
-		fmt.Fprintln(os.Stderr, "diagnose: the program was built anew \x1b[2J")
+		fmt.Fprintln(os.Stderr, "diagnose: the program was built again \x1b[2J")
 		return 3
 	case what == "alone" && slices.Contains(args, "--passing"):
 		fmt.Fprintln(os.Stderr, "diagnose: the passing recording is of another program")
@@ -270,7 +270,7 @@ func TestNight(t *testing.T) {
 	for _, m := range append(s.Undiagnosed, s.Partial...) {
 		reasons[m.Entry] = m.Reason
 	}
-	for i, says := range map[int]string{3: "from the core alone: the program was built anew", 4: "built anew", 5: "its report", 6: "SIGSEGV: segmentation violation",
+	for i, says := range map[int]string{3: "from the core alone: the program was built again", 4: "built again", 5: "its report", 6: "SIGSEGV: segmentation violation",
 		7: "not compared with runs that passed"} {
 		if !strings.Contains(reasons[ids[i]], says) {
 			t.Errorf("%d: %q, want %q", i, reasons[ids[i]], says)
@@ -283,7 +283,7 @@ func TestNight(t *testing.T) {
 	if err := s.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, says := range []string{"failures: 8 since", "5 new causes, 0 back, 0 known", "copy overflows", "Not diagnosed: 3", "Diagnosed in part: 2", `built anew \x1b[2J`} {
+	for _, says := range []string{"failures: 8 since", "5 new causes, 0 back, 0 known", "copy overflows", "Not diagnosed: 3", "Diagnosed in part: 2", `built again \x1b[2J`} {
 		if !strings.Contains(text.String(), says) {
 			t.Errorf("%q is not in:\n%s", says, text.String())
 		}

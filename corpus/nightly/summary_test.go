@@ -33,12 +33,12 @@ func sampleSummary() *Summary {
 	s := &Summary{SchemaVersion: SummaryVersion, Corpus: "/srv/failures", Since: when.Add(-24 * time.Hour), Before: when.Add(-48 * time.Hour),
 		Failures: 12, FailuresBefore: 7, Quiet: 3, Times: []int{0, 0, 3, 1, 0, 0, 2, 8, 0, 0, 1, 0, 7, 12},
 		Run:         Run{Version: "1.2", Started: when, Ended: when.Add(3 * time.Minute), Diagnosed: 10, Undiagnosed: 2, NotReached: 4, CPU: 5 * time.Minute, PerCoreHour: 144},
-		New:         []Group{groupOf("a", "heap-overflow", "append (buffer.c:31) writes behind a 64-byte object of grow", 4), groupOf("b", "atomicity-violation", "balance is read and written with another thread's store between", 1)},
+		New:         []Group{groupOf("a", "heap-overflow", "append (buffer.c:31) writes past a 64-byte object of grow", 4), groupOf("b", "atomicity-violation", "balance is read and written with another thread's store between", 1)},
 		Back:        []Group{groupOf("c", "use-after-free", "drop (names.c:30) frees what print_all reads", 2, 0, 0, 0, 3)},
 		Known:       []Group{groupOf("d", "null-pointer", "session->user is null in handle_login", 1, 5, 2), groupOf("e", "abort", "abort in withdraw", 3, 3)},
 		Fixed:       []Group{groupOf("f", "data-race", "count is written by two threads", 5, 0, 0)},
 		Undiagnosed: []Missed{{"e900112233", "worker", "SIGKILL", when.Add(-time.Hour), "it took longer than 10m0s"}},
-		Partial:     []Missed{{"e800112233", "server", "SIGSEGV", when.Add(-2 * time.Hour), "from the core alone: the program was built anew"}}}
+		Partial:     []Missed{{"e800112233", "server", "SIGSEGV", when.Add(-2 * time.Hour), "from the core alone: the program was built again"}}}
 	s.New[1].ByCause, s.New[1].Stacks = false, 3
 	s.Back[0].Fixed, s.Back[0].Note, s.Back[0].Back = &fixed, "in 1.4", "ec00112233"
 	s.Fixed[0].Fixed = &fixed

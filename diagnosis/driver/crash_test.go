@@ -19,7 +19,7 @@ import (
 	"diagnose/internal/crashtest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func TestMain(m *testing.M) { crashtest.Main(m) }
 
@@ -217,6 +217,6 @@ func (g *golden) compare(t *testing.T, path string) {
 		return
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-golden +got (write anew with -update):\n%s", diff)
+		t.Errorf("-golden +got (write again with -update):\n%s", diff)
 	}
 }

@@ -32,7 +32,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Error("goes on after the interrupt")
+		t.Error("continues after the interrupt")
 	}
 	// Release the reader that still waits.
 	if f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {

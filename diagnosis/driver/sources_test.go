@@ -37,7 +37,7 @@ func TestSourcesOfACase(t *testing.T) {
 	for _, s := range c.Sources {
 		for i := range s.Lines {
 			if i > 0 && s.Lines[i].Number <= s.Lines[i-1].Number {
-				t.Errorf("%s: line %d behind line %d", s.File, s.Lines[i].Number, s.Lines[i-1].Number)
+				t.Errorf("%s: line %d after line %d", s.File, s.Lines[i].Number, s.Lines[i-1].Number)
 			}
 		}
 	}

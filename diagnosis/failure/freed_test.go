@@ -52,7 +52,7 @@ func TestFreed(t *testing.T) {
 			t.Errorf("block %d at %v: %+v, %v; want a size of %d", i, at, b, ok, size)
 		}
 		if b, ok := Freed(p, at-1); ok && b.Addr == at {
-			t.Errorf("block %d holds what is before it", i)
+			t.Errorf("block %d holds the bytes before it", i)
 		}
 	}
 }

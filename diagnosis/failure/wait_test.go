@@ -376,7 +376,7 @@ func TestNotBlocked(t *testing.T) {
 			t.Errorf("%s: %s", what, b.Text)
 		}
 		if b := blockedBy(x.function, x.change).Blocked(true); (b != nil) != x.stuck {
-			t.Errorf("%s, and nobody goes on: %+v", what, b)
+			t.Errorf("%s, and no thread continues: %+v", what, b)
 		}
 	}
 	if b := (&Waits{}).Blocked(true); b != nil {
@@ -429,12 +429,12 @@ func TestBlockedInCalls(t *testing.T) {
 		change func([]WaitingCall, *fake)
 		want   string
 	}{
-		"nobody signals": {func([]WaitingCall, *fake) {}, "threads 2 and 3 each wait for condition variable `news`"},
-		"one too few":    {barrier(2), "threads 2 and 3 each wait for barrier"},
-		"all came":       {barrier(3), ""},
-		"signalled":      {func(calls []WaitingCall, _ *fake) { calls[2].Came = true }, ""},
-		"timed":          {func(calls []WaitingCall, _ *fake) { calls[2].Timed = true }, ""},
-		"no call":        {func(calls []WaitingCall, _ *fake) { calls[2].What = "" }, ""},
+		"no thread signals": {func([]WaitingCall, *fake) {}, "threads 2 and 3 each wait for condition variable `news`"},
+		"one too few":       {barrier(2), "threads 2 and 3 each wait for barrier"},
+		"all came":          {barrier(3), ""},
+		"signalled":         {func(calls []WaitingCall, _ *fake) { calls[2].Came = true }, ""},
+		"timed":             {func(calls []WaitingCall, _ *fake) { calls[2].Timed = true }, ""},
+		"no call":           {func(calls []WaitingCall, _ *fake) { calls[2].What = "" }, ""},
 	} {
 		b := waits(x.change).Blocked(false)
 		if (b != nil) != (x.want != "") || b != nil && (!strings.Contains(b.Text, x.want) || !strings.Contains(b.Text, "thread 1 waits for the end of thread 2")) {

@@ -73,7 +73,7 @@ func TestDebuginfod(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(want), ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("not removed: %v", left)
 	}
 }
 

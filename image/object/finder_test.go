@@ -316,7 +316,7 @@ func TestSplit(t *testing.T) {
 		t.Fatalf("DWO id %#x %v", id, ok)
 	}
 	if dwo, err = new(Finder).Split(f, "/nonexistent", name, id); err != nil {
-		t.Errorf("beside the executable: %v", err)
+		t.Errorf("next to the executable: %v", err)
 	} else {
 		dwo.Close()
 	}

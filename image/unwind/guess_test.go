@@ -39,15 +39,15 @@ func TestFrameState(t *testing.T) {
 		want  string
 		depth int64
 	}{
-		"entry":              {"", "rsp", 8},
-		"push":               {"\x53", "rsp", 16},
-		"push, sub":          {"\x53\x48\x83\xec\x20", "rsp", 48},
-		"frame pointer":      {"\x55\x48\x89\xe5\x48\x83\xec\x40", "rbp", 16},
-		"realigned":          {"\x55\x48\x89\xe5\x48\x83\xe4\xc0", "rbp", 16},
-		"leave":              {"\x55\x48\x89\xe5\xc9", "rsp", 8},
-		"lea rsp":            {"\x48\x8d\x64\x24\xf0", "rsp", 24},
-		"behind an epilogue": {"\x53\x48\x83\xec\x20\x48\x83\xc4\x20\x5b\xc3", "rsp", 48},
-		"alloca":             {"\x48\x29\xc4", "", 0},
+		"entry":             {"", "rsp", 8},
+		"push":              {"\x53", "rsp", 16},
+		"push, sub":         {"\x53\x48\x83\xec\x20", "rsp", 48},
+		"frame pointer":     {"\x55\x48\x89\xe5\x48\x83\xec\x40", "rbp", 16},
+		"realigned":         {"\x55\x48\x89\xe5\x48\x83\xe4\xc0", "rbp", 16},
+		"leave":             {"\x55\x48\x89\xe5\xc9", "rsp", 8},
+		"lea rsp":           {"\x48\x8d\x64\x24\xf0", "rsp", 24},
+		"after an epilogue": {"\x53\x48\x83\xec\x20\x48\x83\xc4\x20\x5b\xc3", "rsp", 48},
+		"alloca":            {"\x48\x29\xc4", "", 0},
 	} {
 		s := newFrameState()
 		body := s

@@ -137,8 +137,8 @@ func TestPlausible(t *testing.T) {
 		cfa  evidence.Addr
 		ok   bool
 	}{
-		{"behind a call", 0x40000c, fakeStack, fakeStack + 16, true},
-		{"behind no call", 0x40000b, fakeStack, fakeStack + 16, false},
+		{"after a call", 0x40000c, fakeStack, fakeStack + 16, true},
+		{"after no call", 0x40000b, fakeStack, fakeStack + 16, false},
 		{"call in data", fakeStack + 31, fakeStack, fakeStack + 16, false},
 		{"not aligned", 0x40000c, fakeStack, fakeStack + 12, false},
 		{"not above", 0x40000c, fakeStack + 16, fakeStack + 16, false},

@@ -77,7 +77,7 @@ func TestAggregates(t *testing.T) {
 		{"repeats", arrayOf(i64Type, 7), words(1, 2, 0, 0, 0, 0, 0), "{1, 2, 0 <repeats 5 times>}"},
 		{"few repeats", arrayOf(i64Type, 3), words(5, 5, 5), "{5, 5, 5}"},
 		{"chars", arrayOf(charType, 8), []byte("abc\x00\x00\x00\x00\x00"), `"abc"`},
-		{"chars behind NUL", arrayOf(charType, 8), []byte("abc\x00\x00x\x00\x00"), `"abc" (and more after the NUL)`},
+		{"chars after NUL", arrayOf(charType, 8), []byte("abc\x00\x00x\x00\x00"), `"abc" (and more after the NUL)`},
 		{"chars without NUL", arrayOf(charType, 3), []byte("abc"), `"abc" (no NUL)`},
 		{"binary", arrayOf(ucharType, 3), []byte{1, 2, 3}, `{1 '\x01', 2 '\x02', 3 '\x03'}`},
 		{"empty", arrayOf(i32Type, 0), nil, "{}"},

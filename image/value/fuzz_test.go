@@ -123,7 +123,7 @@ func FuzzLocation(f *testing.F) {
 			end := 0
 			for _, o := range list {
 				if o.start != end || o.end <= o.start || o.end > len(expr) {
-					t.Fatalf("operation from %d to %d behind %d", o.start, o.end, end)
+					t.Fatalf("operation from %d to %d after %d", o.start, o.end, end)
 				}
 				end = o.end
 			}

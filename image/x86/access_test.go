@@ -335,7 +335,7 @@ func (c *check) length(s *state) bool {
 		ok = ok || c.inst.Operands[i].Repeated && rip == codeAt
 	}
 	if !ok {
-		c.fail("the processor went on at " + hex(rip) + " instead of " + hex(next))
+		c.fail("the processor continued at " + hex(rip) + " instead of " + hex(next))
 	}
 	return ok
 }

@@ -44,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 		i.Written()
 		again, err := Decode(append(bytes.Clone(i.Bytes), 0xff, 0xff), i.PC)
 		if err != nil || again.Len != i.Len || again.Text() != i.Text() {
-			t.Fatalf("% x: %s, and with other bytes behind: %s (%v)", i.Bytes, i.Text(), again.Text(), err)
+			t.Fatalf("% x: %s, and with other bytes after it: %s (%v)", i.Bytes, i.Text(), again.Text(), err)
 		}
 		insts, bad := Function(code, i.PC)
 		sum := bad

@@ -5,7 +5,7 @@
 // gitleaks_rules.go), by the name that it is given to (names.go), or because the same
 // document shows it as one elsewhere (known.go). Rules see a text as the program has it:
 // strings that a report quotes are unescaped first, as often as they were quoted
-// (view.go), and what is found is told as places of the text as it was given.
+// (view.go), and findings are places of the text as it was given.
 //
 // What is read was made by programs that may be hostile. The work on a text is linear in
 // its length, and the work of regular expressions is bounded for each document: where the

@@ -31,9 +31,9 @@ type kind int
 
 const (
 	plain        kind = iota // text of a report, in which strings are quoted
-	named                    // the value of what has a secret's name
-	namedWeakly              // the value of what has a name that parsers have, too
-	namedFaintly             // the value of what has a name like key
+	named                    // the value of a variable with a secret's name
+	namedWeakly              // the value of a variable with a name that parsers use, too
+	namedFaintly             // the value of a variable with a name like key
 	source                   // lines of source
 	memory
 )

@@ -2,7 +2,7 @@ package secrets
 
 import "testing"
 
-// hiddenForms are texts as programs, configurations, logs and reports have them; what is
+// hiddenForms are texts as programs, configurations, logs and reports have them; the text
 // between «» is a secret.
 var hiddenForms = map[kind][]string{
 	plain: {
@@ -72,7 +72,7 @@ var notSecret = map[kind][]string{
 		"{[0] = 112, [1] = 97, [2] = 103, [3] = 101}, password = {[0] = 3, [1] = 4, [2] = 5, [3] = 6}", "basic block 12 of f", "Basic authentication failed", "session 12 closed", "session_id = 7", "sid=12", "primary_key = \"user_id\"", "sort_key: \"name\"", "key: value", "{key = \"apple\", value = 3}", "key = \"user:1234\"", "signature: void f(int)", "sig = SIGSEGV", "pskip = 3", "cache_key = \"users/42\"", "public_key = \"Zk39xQ7LmT2vBn8W\"",
 	},
 	source: {
-		`run_pass(&passes[i], "licm");`, `if (strcmp(key, "apple") == 0)`, `printf("pass %d: %s\n", pass, name);`, `printf("PASS: %s\n", "test_12");`, `pw = getpwnam("nobody");`, `fprintf(stderr, "passwd: file not found\n");`, `map_set(m, "key", "value");`, `key = "user:1234";`, `password = get_password();`, `err("auth: required");`, `connect("tcp://db:5432");`,
+		`run_pass(&passes[i], "licm");`, `if (strcmp(key, "apple") == 0)`, `printf("pass %d: %s\n", pass, name);`, `printf("PASS: %s\n", "test_12");`, `pw = getpwnam("daemon");`, `fprintf(stderr, "passwd: file not found\n");`, `map_set(m, "key", "value");`, `key = "user:1234";`, `password = get_password();`, `err("auth: required");`, `connect("tcp://db:5432");`,
 		`if (auth == NULL) die("no auth");`, `const char *first_pass = "dce";`, `die("password is too short");`, `bypass("x12");`, `log("http://%s:%d/", host, port);`,
 	},
 	memory: {

@@ -16,7 +16,7 @@ type known struct {
 	// are only in heads. begins and ends are the sets of the first two of them.
 	heads, tails map[part][]int
 	begins, ends pairs
-	// inside finds what is in a value that is no word; nil until it is asked.
+	// inside finds the parts of a value that is no word; nil until it is asked.
 	inside *suffixarray.Index
 }
 

@@ -8,7 +8,7 @@ import (
 
 const mark = "[-]"
 
-// marked is a text without «», and with a mark in place of what is between them.
+// marked is a text without «», and with a mark in place of the text between them.
 func marked(text string) (in, want string) {
 	in = strings.NewReplacer("«", "", "»", "").Replace(text)
 	for rest := text; ; {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestValuesInsideValues: names inside of values take linear time (this test would take
-// minutes), and what is after the longest value is found all the same.
+// minutes), and a secret after the longest value is still found.
 func TestValuesInsideValues(t *testing.T) {
 	const secret = "q7Zk29XvB4nM81Lt"
 	for _, x := range []struct{ again, last string }{

@@ -115,7 +115,7 @@ func ofCodes(text string) (view, bool) {
 // elementCode is an element of an array, with its character if the report has it.
 var elementCode = lazily(`(?:\[\d+(?:\.\.\d+)?\] = |[{ ])(\d{1,3})((?: '(?:[^'\\]|\\'|\\[^']{1,3})')?)(?:[,}]|$)`)
 
-// memoryText has a line feed in place of what is no text: it ends a value, as the zero
+// memoryText has a line feed in place of bytes that are no text: it ends a value, as the zero
 // byte after a string does.
 func memoryText(data string) string {
 	text := []byte(data)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the package has is made from the rules beside it.
+// The package's rules are made from the file next to it.
 func TestGenerated(t *testing.T) {
 	want, err := generate("../gitleaks.toml")
 	if err != nil {
