@@ -139,7 +139,7 @@ func (m *Module) mappedToRun(mappings Mappings) bool {
 		return true
 	}
 	for _, r := range m.ranges {
-		i := mappings.behind(r.start)
+		i := mappings.endingPast(r.start)
 		if i < len(mappings) && (mappings[i].Executable() || mappings[i].Perms == unknownPerms) {
 			return true
 		}
@@ -181,7 +181,7 @@ func (m *Module) addUnnamedParts(mappings Mappings, visits int) int {
 		return visits
 	}
 	for _, r := range m.image.ranges(m.Bias) {
-		i := mappings.behind(r.start)
+		i := mappings.endingPast(r.start)
 		for ; i < len(mappings) && mappings[i].Start < r.end && visits > 0; i++ {
 			visits--
 			if mappings[i].Path == "" {

@@ -236,7 +236,7 @@ func (d *placeDescription) unmapped() {
 	}
 	place.Class = evidence.PlaceUnmapped
 	text := "not mapped"
-	i := d.process.Mappings.behind(place.Addr)
+	i := d.process.Mappings.endingPast(place.Addr)
 	if i > 0 {
 		m := &d.process.Mappings[i-1]
 		text += fmt.Sprintf(", %s past %s", byteCount(uint64(place.Addr-m.End)), d.mappingName(m))
@@ -266,7 +266,7 @@ func (d *placeDescription) belowMainStack() bool {
 			limit, proof = defaultStackLimit, evidence.Inferred
 		}
 		size := max(m.size(), limit)
-		nothingBetween := d.process.Mappings.behind(place.Addr) == s.mapping
+		nothingBetween := d.process.Mappings.endingPast(place.Addr) == s.mapping
 		if !nothingBetween || uint64(m.End)-uint64(place.Addr) > size+stackGuardGap {
 			return false
 		}

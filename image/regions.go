@@ -73,7 +73,7 @@ func (r *regions) stacksOf(t *Thread) []threadStack {
 // is on or has just left, -1 if there is none.
 func (r *regions) stackMapping(sp evidence.Addr) int {
 	const most = 16 // one or two guards are in between
-	first := r.mappings.behind(sp)
+	first := r.mappings.endingPast(sp)
 	for i := first; sp != 0 && i < min(len(r.mappings), first+most) && r.mappings[i].Start < sp+nearStack; i++ {
 		if r.mappings[i].Writable() {
 			return i
@@ -140,7 +140,7 @@ func (r *regions) findHeap() addrRange {
 		return addrRange{}
 	}
 	const randomGap = 32 << 20
-	i := r.mappings.behind(r.process.Exe.End - 1)
+	i := r.mappings.endingPast(r.process.Exe.End - 1)
 	if i+1 < len(r.mappings) && r.mappings[i].End <= r.process.Exe.End {
 		i++
 	}
