@@ -294,36 +294,29 @@ type recording struct {
 	manifest  record.Manifest
 	control   agentControl
 	controlAt uint64
-	memory    *ptrace.Memory  // of the process, while it is recorded
-	text      addresses       // of the library's code
-	lock      *os.File        // tells readers that it is being written; nil: there is no lock
-	traps     map[uint64]bool // addresses of ud2 in the place of system calls
-	// counterTraps: the table says that rdtsc traps.
-	counterTraps bool
-	copied       map[record.Text]bool // files in a portable recording
-	evidence     string
-	misuse       uint64          // mismatched frees
-	ending       *record.Outcome // how the process is about to end
-	relocked     map[uint32]uint64
-	closed       bool
-	cut          bool         // the engine ended it before the process did
-	broken       bool         // could not be written; said once
-	later        *later       // writes the manifest of a process that has just begun
-	hunt         *record.Hunt // nil: the kernel schedules the process's threads
-	// pointsIn are the code mappings whose points the engine knows. pointsOf is how many
-	// instructions could have been points.
-	pointsIn map[uint64]bool
-	pointsOf int
+	memory    *ptrace.Memory // of the process, while it is recorded
+	text      addresses      // of the library's code
+	lock      *os.File       // tells readers that it is being written; nil: there is no lock
+	patches   patches
+	points    points               // of a hunt
+	copied    map[record.Text]bool // files in a portable recording
+	evidence  string
+	misuse    uint64          // mismatched frees
+	ending    *record.Outcome // how the process is about to end
+	relocked  map[uint32]uint64
+	closed    bool
+	cut       bool         // the engine ended it before the process did
+	broken    bool         // could not be written; said once
+	later     *later       // writes the manifest of a process that has just begun
+	hunt      *record.Hunt // nil: the kernel schedules the process's threads
 }
 
 func (r *recording) path() string { return filepath.Join(r.run.dir, filepath.FromSlash(r.dir)) }
 
-func (r *recording) isTrap(pc uint64) bool { return r.traps[pc] }
-
 // open makes the directory of a process's recording.
 func (r *run) open(p *process, forked bool) (*recording, error) {
 	if r.quiet() {
-		x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}}
+		x := &recording{run: r, parent: p.from.recording}
 		x.manifest.PID = p.pid
 		r.recordings = append(r.recordings, x)
 		return x, nil
@@ -332,7 +325,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the library: %w", err)
 	}
-	x := &recording{run: r, parent: p.from.recording, traps: map[uint64]bool{}, copied: map[record.Text]bool{}}
+	x := &recording{run: r, parent: p.from.recording, copied: map[record.Text]bool{}}
 	x.manifest = record.Manifest{PID: p.pid, Producer: r.order.Producer, Agent: library, Machine: r.machine, Outcome: record.Outcome{Kind: record.OutcomeRunning}}
 	if x.parent != nil {
 		link := p.from.link
@@ -350,10 +343,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 		}
 		x.parent.addChild(record.Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
 		if forked {
-			x.counterTraps = x.parent.counterTraps
-			for at := range x.parent.traps {
-				x.traps[at] = true
-			}
+			x.patches = x.parent.patches.clone()
 		}
 	} else if len(r.recordings) > 0 {
 		// An earlier program of the main process left no recording to be a child of. There is

@@ -41,12 +41,13 @@ func (a Analysis) Ended() bool { return a.Done == a.Total }
 // errDying: the process has received a signal that ends it as soon as it runs.
 var errDying = errors.New("it was ended by a signal while its code was looked through")
 
-// codeOf searches the code of a process, without the engine's.
-func (r *recording) codeOf(tid int, list []record.Mapping) ([]*mappedCode, error) {
+// codeOf searches the code of a process, without the engine's library. tell, unless nil, is
+// called with the progress of a search that takes long.
+func codeOf(tid int, list []record.Mapping, library record.File, tell func(Analysis)) ([]*mappedCode, error) {
 	var files, unknown []*mappedCode
 	for i := range list {
 		m := &list[i]
-		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' || r.isAgent(m) {
+		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' || isFile(m, library) {
 			continue
 		}
 		c := newMappedCode(tid, m)
@@ -61,7 +62,7 @@ func (r *recording) codeOf(tid int, list []record.Mapping) ([]*mappedCode, error
 	if len(unknown) == 0 {
 		return files, nil
 	}
-	return files, r.analyse(tid, unknown)
+	return files, analyse(tid, unknown, tell)
 }
 
 // newMappedCode finds the file of a mapping: at its path or, if another file is there now, or
@@ -81,7 +82,7 @@ func newMappedCode(tid int, m *record.Mapping) *mappedCode {
 
 // analyse searches files, on all processors. The error is errDying if the process that waits
 // for it is about to end.
-func (r *recording) analyse(tid int, files []*mappedCode) error {
+func analyse(tid int, files []*mappedCode, tell func(Analysis)) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whole files are read
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -103,11 +104,11 @@ func (r *recording) analyse(tid int, files []*mappedCode) error {
 		workers.Wait()
 		close(done)
 	}()
-	return r.awaitAnalysis(tid, len(files), done, stop)
+	return awaitAnalysis(tid, len(files), done, stop, tell)
 }
 
 // awaitAnalysis receives the files as they are done.
-func (r *recording) awaitAnalysis(tid, total int, done <-chan *mappedCode, stop func()) error {
+func awaitAnalysis(tid, total int, done <-chan *mappedCode, stop func(), tell func(Analysis)) error {
 	const interval, patience = 50 * time.Millisecond, 300 * time.Millisecond
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -115,7 +116,7 @@ func (r *recording) awaitAnalysis(tid, total int, done <-chan *mappedCode, stop 
 	a := Analysis{Total: total}
 	defer func() {
 		if told {
-			r.run.tellAnalysis(Analysis{Done: total, Total: total})
+			tell(Analysis{Done: total, Total: total})
 		}
 	}()
 	for {
@@ -134,9 +135,9 @@ func (r *recording) awaitAnalysis(tid, total int, done <-chan *mappedCode, stop 
 				dying = true
 				stop()
 			}
-			if r.run.tellAnalysis != nil && time.Since(start) > patience && !a.Ended() {
+			if tell != nil && time.Since(start) > patience && !a.Ended() {
 				told = true
-				r.run.tellAnalysis(a)
+				tell(a)
 			}
 		}
 	}

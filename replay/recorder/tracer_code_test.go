@@ -67,9 +67,8 @@ func TestAnalysisEndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []Analysis
-	r := &recording{run: &run{tellAnalysis: func(a Analysis) { told = append(told, a) }}}
 	done := make(chan *mappedCode)
-	err := r.awaitAnalysis(pid, 3, done, func() { close(done) })
+	err := awaitAnalysis(pid, 3, done, func() { close(done) }, func(a Analysis) { told = append(told, a) })
 	if !errors.Is(err, errDying) {
 		t.Errorf("%v, want %v", err, errDying)
 	}
@@ -84,13 +83,12 @@ func TestLongAnalysisIsTold(t *testing.T) {
 	var told []Analysis
 	done := make(chan *mappedCode, 1)
 	done <- &mappedCode{path: "/lib/a.so"}
-	r := &recording{run: &run{}}
-	r.run.tellAnalysis = func(a Analysis) {
+	tell := func(a Analysis) {
 		if told = append(told, a); len(told) == 1 {
 			close(done)
 		}
 	}
-	if err := r.awaitAnalysis(pid, 2, done, func() {}); err != nil {
+	if err := awaitAnalysis(pid, 2, done, func() {}, tell); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) < 2 || told[0] != (Analysis{1, 2, "/lib/a.so"}) || !told[len(told)-1].Ended() {

@@ -16,6 +16,9 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 		return nil
 	}
 	r.hunt, r.manifest.Hunt = h, &record.HuntedRun{Hunt: *h}
+	if h.Globals {
+		r.points = points{memory: r.memory}
+	}
 	if forked {
 		return nil
 	}
@@ -36,8 +39,8 @@ func (r *recording) noteHunted() {
 		r.limit("hunt", err.Error())
 		return
 	}
-	if raw, err := readHunt(r.memory); err == nil && r.hunt.Globals && r.pointsOf > 0 {
-		hunted.Globals = &record.GlobalPoints{Points: int(raw.SitesSet), Of: r.pointsOf}
+	if raw, err := readHunt(r.memory); err == nil && r.points.of > 0 {
+		hunted.Globals = &record.GlobalPoints{Points: int(raw.SitesSet), Of: r.points.of}
 	}
 	r.manifest.Hunt.Hunted = *hunted
 }

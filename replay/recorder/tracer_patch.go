@@ -22,54 +22,82 @@ import (
 // siteRoom is the size of the patch table in the process.
 const siteRoom = agent.EngineThreads - agent.EngineSites
 
+// patches is the table of a process that tells the engine where its code has system calls.
+type patches struct {
+	count        uint32          // of the table's entries
+	traps        map[uint64]bool // addresses of ud2 in the place of system calls
+	counterTraps bool            // the table says that rdtsc traps
+}
+
+// patching says how the code of a process is patched.
+type patching struct {
+	library record.File // the engine's, which stays as it is
+	file    string      // the file that the table is appended to; empty: none
+	// tell, unless nil, is called with the progress of a search that takes long.
+	tell func(Analysis)
+}
+
+// isTrap reports whether a system call at a pc was replaced by ud2.
+func (p *patches) isTrap(pc uint64) bool { return p.traps[pc] }
+
+// clone returns the table of a process that is a copy of this one's.
+func (p *patches) clone() patches {
+	return patches{count: p.count, traps: maps.Clone(p.traps), counterTraps: p.counterTraps}
+}
+
 // addPatches appends to the table the system calls in the process's code that the engine does
-// not know yet.
-func (r *recording) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping) error {
+// not know yet. It returns what is not intercepted, even with an error.
+func (p *patches) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping, how patching) (limits []eventlog.Limit, err error) {
 	var key string
-	if r.control.PatchCount == 0 {
+	if p.count == 0 {
 		if key = codeKey(list); key != "" {
 			if known, ok := knownPatches.Load(key); ok {
-				return r.repeat(tid, memory, known.(*patchTable))
+				same := known.(*patchTable)
+				p.traps, p.counterTraps = maps.Clone(same.traps), same.counterTraps
+				return same.limits, p.storePatches(tid, memory, same.table, how.file)
 			}
 		}
 	}
+	if p.traps == nil {
+		p.traps = map[uint64]bool{}
+	}
 	var table bytes.Buffer
-	before := len(r.manifest.Limits)
-	files, err := r.codeOf(tid, list)
+	files, err := codeOf(tid, list, how.library, how.tell)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, file := range files {
 		m := file.mapping
-		patches, random, err := file.patches(memory)
+		found, random, err := file.patches(memory)
 		if err != nil {
-			r.limit("site", fmt.Sprintf("the system calls of %s are not intercepted: %v", m.Path, err))
+			limits = append(limits, eventlog.Limit{Kind: "site", Text: fmt.Sprintf("the system calls of %s are not intercepted: %v", m.Path, err)})
 			continue
 		}
 		if random > 0 && !knownRandom(string(m.Path)) {
-			r.limit("random", fmt.Sprintf("%s may take random numbers from the processor (rdrand, rdseed: %d instructions), which no recording has", m.Path, random))
+			limits = append(limits, eventlog.Limit{Kind: "random",
+				Text: fmt.Sprintf("%s may take random numbers from the processor (rdrand, rdseed: %d instructions), which no recording has", m.Path, random)})
 		}
-		for i := range patches {
-			switch patches[i].Kind {
+		for i := range found {
+			switch found[i].Kind {
 			case agent.PatchTrap:
-				r.traps[patches[i].Resume-2] = true
+				p.traps[found[i].Resume-2] = true
 			case agent.PatchTSCTrap:
-				if r.counterTraps {
+				if p.counterTraps {
 					continue // it holds for the whole process
 				}
-				r.counterTraps = true
+				p.counterTraps = true
 			}
-			if err := binary.Write(&table, binary.LittleEndian, &patches[i]); err != nil {
-				return err
+			if err := binary.Write(&table, binary.LittleEndian, &found[i]); err != nil {
+				return limits, err
 			}
 		}
 	}
 	if key != "" {
 		if knownTables.Add(1) <= mostKnownTables {
-			knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(r.traps), r.counterTraps, r.manifest.Limits[before:]})
+			knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(p.traps), p.counterTraps, limits})
 		}
 	}
-	return r.storePatches(tid, memory, table.Bytes())
+	return limits, p.storePatches(tid, memory, table.Bytes(), how.file)
 }
 
 // patchTable is the table of a process, reused for processes with the same code at the same
@@ -106,17 +134,8 @@ func codeKey(list []record.Mapping) string {
 	return b.String()
 }
 
-// repeat gives a process the table of another one.
-func (r *recording) repeat(tid int, memory *ptrace.Memory, known *patchTable) error {
-	r.traps, r.counterTraps = maps.Clone(known.traps), known.counterTraps
-	for _, l := range known.limits {
-		r.limit(l.Kind, l.Text)
-	}
-	return r.storePatches(tid, memory, known.table)
-}
-
-func (r *recording) isAgent(m *record.Mapping) bool {
-	return m.File != nil && m.File.Inode == r.run.library.Inode && m.File.Device == r.run.library.Device
+func isFile(m *record.Mapping, f record.File) bool {
+	return m.File != nil && m.File.Inode == f.Inode && m.File.Device == f.Device
 }
 
 // knownRandom reports whether an object's results of rdrand are in recordings, or are never
@@ -176,10 +195,11 @@ func loadBias(segments []codeSegment, m *record.Mapping) (uint64, bool) {
 	return 0, false
 }
 
-// storePatches appends to the table in the process and to the one on disk.
-func (r *recording) storePatches(tid int, memory *ptrace.Memory, table []byte) error {
+// storePatches appends to the table in the process and to the one in a file, unless that is
+// empty.
+func (p *patches) storePatches(tid int, memory *ptrace.Memory, table []byte, file string) error {
 	size := uint64(binary.Size(agent.RawSitePatch{}))
-	at := agent.EngineSites + uint64(r.control.PatchCount)*size
+	at := agent.EngineSites + uint64(p.count)*size
 	if at+uint64(len(table)) > agent.EngineSites+siteRoom {
 		return fmt.Errorf("it has too many system calls")
 	}
@@ -194,11 +214,11 @@ func (r *recording) storePatches(tid int, memory *ptrace.Memory, table []byte) e
 			return err
 		}
 	}
-	r.control.PatchCount += uint32(uint64(len(table)) / size)
-	if r.run.quiet() {
+	p.count += uint32(uint64(len(table)) / size)
+	if file == "" {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(r.path(), record.SitesName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (r *recording) standing(x *tracee) (standing, error) {
 	switch {
 	case inside || pc >= r.control.TextLow && pc < r.control.TextHigh:
 		s.whereabouts = inEngine
-	case cloning || pc >= r.text.start && pc < r.text.end || r.inStub(pc):
+	case cloning || pc >= r.text.start && pc < r.text.end || r.points.inStub(pc):
 		s.whereabouts = inTransit
 	}
 	return s, nil

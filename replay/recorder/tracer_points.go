@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"diagnose/replay/corefile"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // Points at instructions (struct dg_point_site): the tracer finds them, and hides the engine's
@@ -35,40 +37,55 @@ var knownPoints sync.Map
 
 const pointSize = int(unsafe.Sizeof(agent.RawPointSite{}))
 
-// addPoints gives a process that hunts the points in its code that it does not have yet.
-func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
-	if r.hunt == nil || !r.hunt.Globals {
-		return nil
+// points are the points at instructions of a process.
+type points struct {
+	memory *ptrace.Memory // of the process; nil: it has no points
+	// in are the code mappings whose points the engine knows. of is how many instructions could
+	// have been points.
+	in map[uint64]bool
+	of int
+}
+
+// clone returns the points of a process that is a copy of this one.
+func (p *points) clone(memory *ptrace.Memory) points {
+	return points{memory: memory, in: maps.Clone(p.in), of: p.of}
+}
+
+// addPoints gives a process the points in its code that it does not have yet, except in the
+// library of the engine. It returns what has none.
+func (p *points) addPoints(tid int, memory *ptrace.Memory, library record.File) (limits []eventlog.Limit, err error) {
+	if p.memory == nil {
+		return nil, nil
 	}
 	list, err := readMappings(tid)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var table *pointTable
 	key := codeKey(list)
-	if known, ok := knownPoints.Load(key); ok && key != "" && r.pointsIn == nil {
+	if known, ok := knownPoints.Load(key); ok && key != "" && p.in == nil {
 		table = known.(*pointTable)
-	} else if table, err = r.points(tid, list, memory); err != nil {
-		return err
-	} else if key != "" && r.pointsIn == nil {
+	} else if table, err = p.table(tid, list, memory, library); err != nil {
+		return nil, err
+	} else if key != "" && p.in == nil {
 		knownPoints.Store(key, table)
 	}
 	for _, text := range table.limits {
-		r.limit("hunt", text)
+		limits = append(limits, eventlog.Limit{Kind: "hunt", Text: text})
 	}
-	if r.pointsIn == nil {
-		r.pointsIn = map[uint64]bool{}
+	if p.in == nil {
+		p.in = map[uint64]bool{}
 	}
 	for i := range list {
 		if list[i].Permissions[2] == 'x' {
-			r.pointsIn[uint64(list[i].Start)] = true
+			p.in[uint64(list[i].Start)] = true
 		}
 	}
-	return r.tellPoints(memory, table)
+	return limits, p.tellPoints(memory, table)
 }
 
-// points makes the table for the new mappings.
-func (r *recording) points(tid int, list []record.Mapping, memory *ptrace.Memory) (*pointTable, error) {
+// table makes the table for the new mappings.
+func (p *points) table(tid int, list []record.Mapping, memory *ptrace.Memory, library record.File) (*pointTable, error) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", tid))
 	if err != nil {
 		return nil, err
@@ -76,7 +93,7 @@ func (r *recording) points(tid int, list []record.Mapping, memory *ptrace.Memory
 	table := &pointTable{}
 	for i := range list {
 		m := &list[i]
-		if m.Permissions[2] != 'x' || r.pointsIn[uint64(m.Start)] || r.isAgent(m) || string(m.Path) != exe && !ownCode(string(m.Path)) {
+		if m.Permissions[2] != 'x' || p.in[uint64(m.Start)] || isFile(m, library) || string(m.Path) != exe && !ownCode(string(m.Path)) {
 			continue
 		}
 		if err := table.addMapping(m, memory); err != nil {
@@ -139,13 +156,13 @@ func (t *pointTable) addMapping(m *record.Mapping, memory *ptrace.Memory) error 
 }
 
 // tellPoints appends a table to the process's.
-func (r *recording) tellPoints(memory *ptrace.Memory, t *pointTable) error {
+func (p *points) tellPoints(memory *ptrace.Memory, t *pointTable) error {
 	const at = agent.EngineHunt + uint64(unsafe.Offsetof(agent.RawHunt{}.Sites))
 	word, err := memory.Word(at)
 	if err != nil {
 		return fmt.Errorf("its points: %w", err)
 	}
-	r.pointsOf += t.all
+	p.of += t.all
 	sites, done := uint32(word), word>>32
 	count := min(t.count, agent.HuntSites-int(sites))
 	if count <= 0 {
@@ -161,11 +178,11 @@ func (r *recording) tellPoints(memory *ptrace.Memory, t *pointTable) error {
 }
 
 // stubs are the ranges of the engine's stubs of points.
-func (r *recording) stubs() []corefile.Range {
-	if r.hunt == nil || !r.hunt.Globals {
+func (p *points) stubs() []corefile.Range {
+	if p.memory == nil {
 		return nil
 	}
-	raw, err := readHunt(r.memory)
+	raw, err := readHunt(p.memory)
 	if err != nil {
 		return nil
 	}
@@ -177,8 +194,8 @@ func (r *recording) stubs() []corefile.Range {
 }
 
 // inStub reports whether a pc is in the stub of a point.
-func (r *recording) inStub(pc uint64) bool {
-	for _, s := range r.stubs() {
+func (p *points) inStub(pc uint64) bool {
+	for _, s := range p.stubs() {
 		if pc >= uint64(s.Start) && pc < uint64(s.End) {
 			return true
 		}
@@ -187,24 +204,24 @@ func (r *recording) inStub(pc uint64) bool {
 }
 
 // eachPoint calls f with the points that have their jumps.
-func (r *recording) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
-	raw, err := readHunt(r.memory)
+func (p *points) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
+	raw, err := readHunt(p.memory)
 	if err != nil {
 		return err
 	}
 	table := make([]byte, int(min(raw.SitesDone, agent.HuntSites))*pointSize)
-	if _, err := r.memory.ReadAt(table, agent.EngineHunt+agent.HuntSitesAt); err != nil {
+	if _, err := p.memory.ReadAt(table, agent.EngineHunt+agent.HuntSitesAt); err != nil {
 		return fmt.Errorf("its points: %w", err)
 	}
 	for ; len(table) > 0; table = table[pointSize:] {
-		var p agent.RawPointSite
-		if _, err := binary.Decode(table[:pointSize], binary.LittleEndian, &p); err != nil {
+		var site agent.RawPointSite
+		if _, err := binary.Decode(table[:pointSize], binary.LittleEndian, &site); err != nil {
 			return err
 		}
-		if p.Insn == 0 || int(p.Length) > len(p.Bytes) {
+		if site.Insn == 0 || int(site.Length) > len(site.Bytes) {
 			continue
 		}
-		if more, err := f(&p); err != nil || !more {
+		if more, err := f(&site); err != nil || !more {
 			return err
 		}
 	}
@@ -212,26 +229,26 @@ func (r *recording) eachPoint(f func(*agent.RawPointSite) (more bool, err error)
 }
 
 // atOwn moves the pc of a thread from an instruction in a stub to that of the program.
-func (r *recording) atOwn(tid int, regs *ptrace.Registers) error {
-	if !r.inStub(regs.Rip) {
+func (p *points) atOwn(tid int, regs *ptrace.Registers) error {
+	if !p.inStub(regs.Rip) {
 		return nil
 	}
-	return r.eachPoint(func(p *agent.RawPointSite) (bool, error) {
-		if regs.Rip != p.Insn {
+	return p.eachPoint(func(site *agent.RawPointSite) (bool, error) {
+		if regs.Rip != site.Insn {
 			return true, nil
 		}
-		regs.Rip, regs.Orig_rax = p.At, ^uint64(0)
+		regs.Rip, regs.Orig_rax = site.At, ^uint64(0)
 		return false, ptrace.SetRegisters(tid, regs)
 	})
 }
 
 // hidePoints restores the program's own code, in a stopped process that is about to end.
-func (r *recording) hidePoints() error {
-	if len(r.stubs()) == 0 {
+func (p *points) hidePoints() error {
+	if len(p.stubs()) == 0 {
 		return nil
 	}
-	return r.eachPoint(func(p *agent.RawPointSite) (bool, error) {
-		_, err := r.memory.WriteAt(p.Bytes[:p.Length], int64(p.At))
+	return p.eachPoint(func(site *agent.RawPointSite) (bool, error) {
+		_, err := p.memory.WriteAt(site.Bytes[:site.Length], int64(site.At))
 		return true, err
 	})
 }

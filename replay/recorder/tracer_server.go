@@ -3,7 +3,6 @@ package recorder
 import (
 	"errors"
 	"fmt"
-	"maps"
 
 	"golang.org/x/sys/unix"
 
@@ -174,7 +173,12 @@ func (s *forkServer) recordingOf(run *run, pid int) (*recording, error) {
 	}
 	r := *s.recording
 	r.run, r.memory, r.hunt = run, memory, run.order.Hunt
-	r.traps, r.pointsIn = maps.Clone(r.traps), maps.Clone(r.pointsIn)
+	r.patches = r.patches.clone()
+	if r.hunt.Globals {
+		r.points = r.points.clone(memory)
+	} else {
+		r.points = points{}
+	}
 	r.control.PID = uint32(pid)
 	r.manifest = record.Manifest{PID: pid, Hunt: &record.HuntedRun{Hunt: *r.hunt}}
 	run.recordings = append(run.recordings, &r)

@@ -65,10 +65,10 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 		return t.trapped(x, &regs)
 	}
 	if r := x.process.recording; r != nil {
-		if err := r.atOwn(x.tid, &regs); err != nil {
+		if err := r.points.atOwn(x.tid, &regs); err != nil {
 			return err
 		}
-		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
+		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.patches.isTrap)
 		if err != nil {
 			return err
 		}

@@ -152,7 +152,7 @@ func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error)
 		return 0, ptrace.SetRegisters(x.tid, &regs)
 	}
 	if r := x.process.recording; r != nil {
-		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.isTrap)
+		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.patches.isTrap)
 		if redirected || err != nil {
 			return 0, err
 		}

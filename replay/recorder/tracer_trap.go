@@ -11,6 +11,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // trapped answers a question of the engine (enum dg_trap of record.h). It arrives as an int3,
@@ -33,7 +34,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 				t.link.warn("process %d: %v", p.pid, err)
 				r.limit("site", err.Error())
 			}
-			count = uint64(r.control.PatchCount)
+			count = uint64(r.patches.count)
 		}
 		return t.answer(x, regs, count)
 	case agent.TrapExit:
@@ -90,6 +91,7 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 		return err
 	}
 	r.control, r.controlAt, r.memory = control, at, memory
+	r.patches.count = control.PatchCount
 	// The process is stopped: these mappings are valid until introduce returns.
 	maps, err := readMappings(p.pid)
 	if err != nil {
@@ -112,11 +114,12 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, maps []record.Mapping, forked bool) error {
 	c := &r.control
 	if !forked {
-		c.PatchCount, c.PatchesDone = 0, 0
+		r.patches.count, c.PatchesDone = 0, 0
 		if err := r.addPatches(x.tid, memory, maps); err != nil {
 			return err
 		}
 	}
+	c.PatchCount = r.patches.count
 	begin := r.begin
 	if forked {
 		begin = r.beginForked
@@ -171,7 +174,7 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 	if err := r.addPoints(x.tid, memory); err != nil {
 		return err
 	}
-	count := binary.LittleEndian.AppendUint32(nil, r.control.PatchCount)
+	count := binary.LittleEndian.AppendUint32(nil, r.patches.count)
 	if _, err := memory.WriteAt(count, int64(r.controlAt+uint64(unsafe.Offsetof(r.control.PatchCount)))); err != nil {
 		return err
 	}
@@ -205,6 +208,30 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 		r.writeCore(x, 0, nil)
 		return t.answer(x, regs, 0)
 	})
+}
+
+// addPatches intercepts the system calls of code that the process has mapped.
+func (r *recording) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping) error {
+	how := patching{library: r.run.library, tell: r.run.tellAnalysis}
+	if !r.run.quiet() {
+		how.file = filepath.Join(r.path(), record.SitesName)
+	}
+	limits, err := r.patches.addPatches(tid, memory, list, how)
+	r.limits(limits)
+	return err
+}
+
+// addPoints adds the points of a hunt to code that the process has mapped.
+func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
+	limits, err := r.points.addPoints(tid, memory, r.run.library)
+	r.limits(limits)
+	return err
+}
+
+func (r *recording) limits(list []eventlog.Limit) {
+	for _, l := range list {
+		r.limit(l.Kind, l.Text)
+	}
 }
 
 func readControl(memory *ptrace.Memory, at uint64) (agent.RawControl, error) {
