@@ -84,18 +84,6 @@ func replaceHunt(h *record.Hunt, memory *ptrace.Memory) error {
 	return err
 }
 
-func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
-	var r agent.RawHunt
-	p := make([]byte, binary.Size(&r))
-	if _, err := memory.ReadAt(p, agent.EngineHunt); err != nil {
-		return nil, fmt.Errorf("its schedule: %w", err)
-	}
-	if _, err := binary.Decode(p, binary.LittleEndian, &r); err != nil {
-		return nil, fmt.Errorf("its schedule: %w", err)
-	}
-	return &r, nil
-}
-
 // readHunted reads the result of a process so far.
 func readHunted(memory *ptrace.Memory) (*record.Hunted, error) {
 	r, err := readHunt(memory)

@@ -32,7 +32,7 @@ func Redirect(tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawCon
 	return redirect(memory, tid, s, regs, c, isSite)
 }
 
-// redirect is Redirect with the process's memory. Some programs read the counter 100,000 times
+// RedirectIn is Redirect with the process's memory. Some programs read the counter 100,000 times
 // at their start, and each read calls it.
 func redirect(memory *ptrace.Memory, tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
 	if s != unix.SIGSEGV && s != unix.SIGILL || regs.Rip >= c.TextLow && regs.Rip < c.TextHigh {

@@ -252,3 +252,15 @@ func (p *points) hidePoints() error {
 		return true, err
 	})
 }
+
+func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
+	var r agent.RawHunt
+	p := make([]byte, binary.Size(&r))
+	if _, err := memory.ReadAt(p, agent.EngineHunt); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, &r); err != nil {
+		return nil, fmt.Errorf("its schedule: %w", err)
+	}
+	return &r, nil
+}
