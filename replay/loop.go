@@ -11,7 +11,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
-	"diagnose/replay/recorder"
+	"diagnose/replay/recorder/sites"
 	"diagnose/replay/tracee"
 )
 
@@ -201,7 +201,7 @@ func (c *controller) redirect(t *tracee.Thread, s *tracee.SignalStop) (bool, err
 		return false, err
 	}
 	regs := s.Regs
-	return recorder.Redirect(t.TID, s.Signal, &regs, control, c.stage().trapsAt)
+	return sites.Redirect(t.TID, s.Signal, &regs, control, c.stage().trapsAt)
 }
 
 // moved carries out a move of the placer.

@@ -20,6 +20,7 @@ import (
 	"diagnose/replay/launch"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder"
+	"diagnose/replay/recorder/sites"
 )
 
 // recordFlags are the flags of record.
@@ -179,9 +180,9 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 }
 
 // sayAnalysis returns a function that tells the user why the program does not start yet.
-func sayAnalysis() func(recorder.Analysis) {
+func sayAnalysis() func(sites.Analysis) {
 	var u *unexpected
-	return func(a recorder.Analysis) {
+	return func(a sites.Analysis) {
 		if u == nil {
 			u = newUnexpected(os.Stderr)
 			u.start = u.start.Add(-progressDelay) // the analysis is reported after it has taken that long

@@ -15,6 +15,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/sites"
 )
 
 var stuckReasons = map[uint64]record.Stuck{agent.StuckCycle: record.StuckCycle, agent.StuckBlocked: record.StuckBlocked, agent.StuckEvents: record.StuckNoProgress}
@@ -86,7 +87,7 @@ func replaceHunt(h *record.Hunt, memory *ptrace.Memory) error {
 
 // readHunted reads the result of a process so far.
 func readHunted(memory *ptrace.Memory) (*record.Hunted, error) {
-	r, err := readHunt(memory)
+	r, err := sites.ReadHunt(memory)
 	if err != nil {
 		return nil, err
 	}

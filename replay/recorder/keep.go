@@ -18,6 +18,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/sites"
 )
 
 // run is the directory of a run's recording, with those of its processes.
@@ -41,7 +42,7 @@ type run struct {
 	mainOutcome *record.Outcome
 	warn        func(text string)
 	// tellAnalysis, unless nil, is called for an analysis that takes long.
-	tellAnalysis func(Analysis)
+	tellAnalysis func(sites.Analysis)
 	madeOutput   bool // the directory for recordings did not exist before
 	buildIDs     map[fileAt]string
 	sums         map[fileAt]string // of sharedSum
@@ -58,7 +59,7 @@ func newRun(o *order) (*run, error) {
 		r.random = huntRandom
 	}
 	var err error
-	if r.library, err = statFile(string(o.Library)); err != nil {
+	if r.library, err = sites.StatFile(string(o.Library)); err != nil {
 		return nil, fmt.Errorf("the library: %w", err)
 	}
 	if r.quiet() {
@@ -294,11 +295,11 @@ type recording struct {
 	manifest  record.Manifest
 	control   agentControl
 	controlAt uint64
-	memory    *ptrace.Memory // of the process, while it is recorded
-	text      addresses      // of the library's code
-	lock      *os.File       // tells readers that it is being written; nil: there is no lock
-	patches   patches
-	points    points               // of a hunt
+	memory    *ptrace.Memory  // of the process, while it is recorded
+	text      sites.Addresses // of the library's code
+	lock      *os.File        // tells readers that it is being written; nil: there is no lock
+	patches   sites.Patches
+	points    sites.Points         // of a hunt
 	copied    map[record.Text]bool // files in a portable recording
 	evidence  string
 	misuse    uint64          // mismatched frees
@@ -343,7 +344,7 @@ func (r *run) open(p *process, forked bool) (*recording, error) {
 		}
 		x.parent.addChild(record.Child{Path: name, PID: p.pid, Thread: link.Thread, Ordinal: link.Ordinal, Exec: link.Exec})
 		if forked {
-			x.patches = x.parent.patches.clone()
+			x.patches = x.parent.patches.Clone()
 		}
 	} else if len(r.recordings) > 0 {
 		// An earlier program of the main process left no recording to be a child of. There is

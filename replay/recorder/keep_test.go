@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 func testOrder(t *testing.T, args ...string) *order {
@@ -117,7 +118,7 @@ func TestReadMappings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps, err := readMappings(os.Getpid())
+	maps, err := sites.Mappings(os.Getpid())
 	files := 0
 	for _, m := range maps {
 		if m.File != nil && m.File.Inode != 0 && string(m.Path) == self {

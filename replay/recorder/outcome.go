@@ -350,7 +350,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 			threads = append(threads, corefile.CoreThread{TID: other.tid})
 		}
 	}
-	if err := r.points.hidePoints(); err != nil {
+	if err := r.points.Hide(); err != nil {
 		r.limit("core", err.Error())
 	}
 	f, err := os.OpenFile(filepath.Join(r.path(), record.CoreName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -360,7 +360,7 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	}
 	defer f.Close()
 	written, err := corefile.WriteCore(f, corefile.CoreOptions{PID: x.process.pid, Threads: threads, Source: asRegsets{},
-		Skip: []corefile.Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.points.stubs()})
+		Skip: []corefile.Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.points.Stubs()})
 	if err != nil {
 		os.Remove(f.Name()) // a partial core must not be compared with an end
 		r.limit("core", withFileLimit(err).Error())

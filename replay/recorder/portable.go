@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // copyObjects copies the files that the process has mapped into a portable recording. The name
@@ -19,7 +20,7 @@ func (r *recording) copyObjects(pid int) {
 	if !r.run.order.Portable {
 		return
 	}
-	maps, err := readMappings(pid)
+	maps, err := sites.Mappings(pid)
 	if err != nil {
 		r.limit("portable", err.Error())
 		return
@@ -60,7 +61,7 @@ func (r *recording) copyObject(name record.Text) error {
 		return err
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
-	id := recordedBuildID(string(name))
+	id := sites.BuildIDOf(string(name))
 	if id == "" {
 		id = sum
 	}

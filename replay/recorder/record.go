@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // Options say what to record and what to keep.
@@ -55,7 +56,7 @@ type Options struct {
 	Warn func(text string)
 	// Progress is called with the progress of a long analysis of the program's libraries; it
 	// may be nil.
-	Progress func(Analysis)
+	Progress func(sites.Analysis)
 }
 
 // Result is how a recorded run ended.

@@ -20,6 +20,7 @@ import (
 	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // identify adds the size and time of the mappings' files, and the build-ids of objects.
@@ -35,7 +36,7 @@ func (r *run) identify(maps []record.Mapping) {
 			continue
 		}
 		known[m.Path] = m
-		if file, err := statFile(string(m.Path)); err == nil && file.Inode == m.File.Inode {
+		if file, err := sites.StatFile(string(m.Path)); err == nil && file.Inode == m.File.Inode {
 			m.File = &file
 		}
 		m.BuildID = r.buildIDOnce(m)
@@ -67,7 +68,7 @@ func (r *run) buildIDOnce(m *record.Mapping) string {
 	key := fileAt{m.Path, *m.File}
 	id, known := r.buildIDs[key]
 	if !known {
-		id = recordedBuildID(string(m.Path))
+		id = sites.BuildIDOf(string(m.Path))
 		if r.buildIDs == nil {
 			r.buildIDs = map[fileAt]string{}
 		}
@@ -137,8 +138,8 @@ func readProgram(pid int) (record.Program, error) {
 		return p, problems
 	}
 	p.Script = isScript(pid, p.Executed)
-	p.File, problems = statFile(base + "exe")
-	p.BuildID = recordedBuildID(base + "exe")
+	p.File, problems = sites.StatFile(base + "exe")
+	p.BuildID = sites.BuildIDOf(base + "exe")
 	p.Personality = launch.NoRandomize
 	problems = errors.Join(problems, readInherited(&p, pid))
 	return p, problems

@@ -6,6 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // beginHunt sets up the engine's scheduling of threads in a process. A fork's child has its
@@ -17,7 +18,7 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 	}
 	r.hunt, r.manifest.Hunt = h, &record.HuntedRun{Hunt: *h}
 	if h.Globals {
-		r.points = points{memory: r.memory}
+		r.points = sites.Points{Memory: r.memory}
 	}
 	if forked {
 		return nil
@@ -39,8 +40,8 @@ func (r *recording) noteHunted() {
 		r.limit("hunt", err.Error())
 		return
 	}
-	if raw, err := readHunt(r.memory); err == nil && r.points.of > 0 {
-		hunted.Globals = &record.GlobalPoints{Points: int(raw.SitesSet), Of: r.points.of}
+	if raw, err := sites.ReadHunt(r.memory); err == nil && r.points.Of > 0 {
+		hunted.Globals = &record.GlobalPoints{Points: int(raw.SitesSet), Of: r.points.Of}
 	}
 	r.manifest.Hunt.Hunted = *hunted
 }

@@ -14,6 +14,7 @@ import (
 
 	"diagnose/replay/launch"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // tracerName is the process name by which a process knows that it is a tracer.
@@ -45,8 +46,8 @@ type notice struct {
 	Dir     record.Text `json:",omitempty"` // Ended's
 	Warning string      `json:",omitempty"`
 	// Analysing: the launcher answers the end of the analysis with a byte.
-	Analysing *Analysis `json:",omitempty"`
-	Failed    *failed   `json:",omitempty"` // nothing follows
+	Analysing *sites.Analysis `json:",omitempty"`
+	Failed    *failed         `json:",omitempty"` // nothing follows
 }
 
 // failed is an error that is sent between processes.
@@ -131,7 +132,7 @@ func (l *link) tell(n notice) {
 
 // analysing returns, at the end of an analysis, when the launcher has cleared its line. The
 // program's output comes after that.
-func (l *link) analysing(a Analysis) {
+func (l *link) analysing(a sites.Analysis) {
 	l.tell(notice{Analysing: &a})
 	if !a.Ended() {
 		return

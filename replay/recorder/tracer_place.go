@@ -9,6 +9,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // The place at which a signal arrives, or the process ends, must be one that a replay reaches
@@ -64,7 +65,7 @@ func (r *recording) standing(x *tracee) (standing, error) {
 	switch {
 	case inside || pc >= r.control.TextLow && pc < r.control.TextHigh:
 		s.whereabouts = inEngine
-	case cloning || pc >= r.text.start && pc < r.text.end || r.points.inStub(pc):
+	case cloning || pc >= r.text.Start && pc < r.text.End || r.points.InStub(pc):
 		s.whereabouts = inTransit
 	}
 	return s, nil
@@ -100,13 +101,13 @@ func (r *recording) number(p *process) {
 }
 
 // libraryText is the mapping of the library's code, which contains the engine's entry points.
-func libraryText(maps []record.Mapping, entry uint64) addresses {
+func libraryText(maps []record.Mapping, entry uint64) sites.Addresses {
 	for i := range maps {
 		if m := &maps[i]; uint64(m.Start) <= entry && entry < uint64(m.End) {
-			return addresses{uint64(m.Start), uint64(m.End)}
+			return sites.Addresses{Start: uint64(m.Start), End: uint64(m.End)}
 		}
 	}
-	return addresses{}
+	return sites.Addresses{}
 }
 
 // crawls reports whether a single step is not possible at a pc: the system call there may wait,

@@ -10,6 +10,7 @@ import (
 	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // forkServer is a process of a program in which the engine has started and nothing of the
@@ -173,11 +174,11 @@ func (s *forkServer) recordingOf(run *run, pid int) (*recording, error) {
 	}
 	r := *s.recording
 	r.run, r.memory, r.hunt = run, memory, run.order.Hunt
-	r.patches = r.patches.clone()
+	r.patches = r.patches.Clone()
 	if r.hunt.Globals {
-		r.points = r.points.clone(memory)
+		r.points = r.points.Clone(memory)
 	} else {
-		r.points = points{}
+		r.points = sites.Points{}
 	}
 	r.control.PID = uint32(pid)
 	r.manifest = record.Manifest{PID: pid, Hunt: &record.HuntedRun{Hunt: *r.hunt}}

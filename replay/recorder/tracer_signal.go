@@ -10,6 +10,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 const siKernel = 0x80 // si_code of int3, and of faults that have no address
@@ -65,10 +66,10 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 		return t.trapped(x, &regs)
 	}
 	if r := x.process.recording; r != nil {
-		if err := r.points.atOwn(x.tid, &regs); err != nil {
+		if err := r.points.AtOwn(x.tid, &regs); err != nil {
 			return err
 		}
-		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.patches.isTrap)
+		redirected, err := sites.RedirectIn(r.memory, x.tid, s, &regs, &r.control, r.patches.IsTrap)
 		if err != nil {
 			return err
 		}

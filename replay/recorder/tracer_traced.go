@@ -12,6 +12,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/sites"
 )
 
 // A thread has one tracer (ptrace(2)), which is this one. The recorder detaches from a process
@@ -152,7 +153,7 @@ func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error)
 		return 0, ptrace.SetRegisters(x.tid, &regs)
 	}
 	if r := x.process.recording; r != nil {
-		redirected, err := redirect(r.memory, x.tid, s, &regs, &r.control, r.patches.isTrap)
+		redirected, err := sites.RedirectIn(r.memory, x.tid, s, &regs, &r.control, r.patches.IsTrap)
 		if redirected || err != nil {
 			return 0, err
 		}

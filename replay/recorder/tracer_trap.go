@@ -12,6 +12,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/sites"
 )
 
 // trapped answers a question of the engine (enum dg_trap of record.h). It arrives as an int3,
@@ -34,7 +35,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 				t.link.warn("process %d: %v", p.pid, err)
 				r.limit("site", err.Error())
 			}
-			count = uint64(r.patches.count)
+			count = uint64(r.patches.Count)
 		}
 		return t.answer(x, regs, count)
 	case agent.TrapExit:
@@ -91,9 +92,9 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 		return err
 	}
 	r.control, r.controlAt, r.memory = control, at, memory
-	r.patches.count = control.PatchCount
+	r.patches.Count = control.PatchCount
 	// The process is stopped: these mappings are valid until introduce returns.
-	maps, err := readMappings(p.pid)
+	maps, err := sites.Mappings(p.pid)
 	if err != nil {
 		return err
 	}
@@ -114,12 +115,12 @@ func (t *tracer) hello(x *tracee, regs *ptrace.Registers) error {
 func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, maps []record.Mapping, forked bool) error {
 	c := &r.control
 	if !forked {
-		r.patches.count, c.PatchesDone = 0, 0
+		r.patches.Count, c.PatchesDone = 0, 0
 		if err := r.addPatches(x.tid, memory, maps); err != nil {
 			return err
 		}
 	}
-	c.PatchCount = r.patches.count
+	c.PatchCount = r.patches.Count
 	begin := r.begin
 	if forked {
 		begin = r.beginForked
@@ -163,7 +164,7 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 		return err
 	}
 	defer memory.Close()
-	maps, err := readMappings(x.tid)
+	maps, err := sites.Mappings(x.tid)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 	if err := r.addPoints(x.tid, memory); err != nil {
 		return err
 	}
-	count := binary.LittleEndian.AppendUint32(nil, r.patches.count)
+	count := binary.LittleEndian.AppendUint32(nil, r.patches.Count)
 	if _, err := memory.WriteAt(count, int64(r.controlAt+uint64(unsafe.Offsetof(r.control.PatchCount)))); err != nil {
 		return err
 	}
@@ -212,18 +213,18 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 
 // addPatches intercepts the system calls of code that the process has mapped.
 func (r *recording) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping) error {
-	how := patching{library: r.run.library, tell: r.run.tellAnalysis}
+	how := sites.Patching{Library: r.run.library, Tell: r.run.tellAnalysis}
 	if !r.run.quiet() {
-		how.file = filepath.Join(r.path(), record.SitesName)
+		how.File = filepath.Join(r.path(), record.SitesName)
 	}
-	limits, err := r.patches.addPatches(tid, memory, list, how)
+	limits, err := r.patches.Add(tid, memory, list, how)
 	r.limits(limits)
 	return err
 }
 
 // addPoints adds the points of a hunt to code that the process has mapped.
 func (r *recording) addPoints(tid int, memory *ptrace.Memory) error {
-	limits, err := r.points.addPoints(tid, memory, r.run.library)
+	limits, err := r.points.Add(tid, memory, r.run.library)
 	r.limits(limits)
 	return err
 }

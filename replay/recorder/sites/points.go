@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"bytes"
@@ -38,26 +38,26 @@ var knownPoints sync.Map
 const pointSize = int(unsafe.Sizeof(agent.RawPointSite{}))
 
 // points are the points at instructions of a process.
-type points struct {
-	memory *ptrace.Memory // of the process; nil: it has no points
+type Points struct {
+	Memory *ptrace.Memory // of the process; nil: it has no points
 	// in are the code mappings whose points the engine knows. of is how many instructions could
 	// have been points.
 	in map[uint64]bool
-	of int
+	Of int
 }
 
 // clone returns the points of a process that is a copy of this one.
-func (p *points) clone(memory *ptrace.Memory) points {
-	return points{memory: memory, in: maps.Clone(p.in), of: p.of}
+func (p *Points) Clone(memory *ptrace.Memory) Points {
+	return Points{Memory: memory, in: maps.Clone(p.in), Of: p.Of}
 }
 
 // addPoints gives a process the points in its code that it does not have yet, except in the
 // library of the engine. It returns what has none.
-func (p *points) addPoints(tid int, memory *ptrace.Memory, library record.File) (limits []eventlog.Limit, err error) {
-	if p.memory == nil {
+func (p *Points) Add(tid int, memory *ptrace.Memory, library record.File) (limits []eventlog.Limit, err error) {
+	if p.Memory == nil {
 		return nil, nil
 	}
-	list, err := readMappings(tid)
+	list, err := Mappings(tid)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (p *points) addPoints(tid int, memory *ptrace.Memory, library record.File) 
 }
 
 // table makes the table for the new mappings.
-func (p *points) table(tid int, list []record.Mapping, memory *ptrace.Memory, library record.File) (*pointTable, error) {
+func (p *Points) table(tid int, list []record.Mapping, memory *ptrace.Memory, library record.File) (*pointTable, error) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", tid))
 	if err != nil {
 		return nil, err
@@ -156,13 +156,13 @@ func (t *pointTable) addMapping(m *record.Mapping, memory *ptrace.Memory) error 
 }
 
 // tellPoints appends a table to the process's.
-func (p *points) tellPoints(memory *ptrace.Memory, t *pointTable) error {
+func (p *Points) tellPoints(memory *ptrace.Memory, t *pointTable) error {
 	const at = agent.EngineHunt + uint64(unsafe.Offsetof(agent.RawHunt{}.Sites))
 	word, err := memory.Word(at)
 	if err != nil {
 		return fmt.Errorf("its points: %w", err)
 	}
-	p.of += t.all
+	p.Of += t.all
 	sites, done := uint32(word), word>>32
 	count := min(t.count, agent.HuntSites-int(sites))
 	if count <= 0 {
@@ -178,11 +178,11 @@ func (p *points) tellPoints(memory *ptrace.Memory, t *pointTable) error {
 }
 
 // stubs are the ranges of the engine's stubs of points.
-func (p *points) stubs() []corefile.Range {
-	if p.memory == nil {
+func (p *Points) Stubs() []corefile.Range {
+	if p.Memory == nil {
 		return nil
 	}
-	raw, err := readHunt(p.memory)
+	raw, err := ReadHunt(p.Memory)
 	if err != nil {
 		return nil
 	}
@@ -194,8 +194,8 @@ func (p *points) stubs() []corefile.Range {
 }
 
 // inStub reports whether a pc is in the stub of a point.
-func (p *points) inStub(pc uint64) bool {
-	for _, s := range p.stubs() {
+func (p *Points) InStub(pc uint64) bool {
+	for _, s := range p.Stubs() {
 		if pc >= uint64(s.Start) && pc < uint64(s.End) {
 			return true
 		}
@@ -204,13 +204,13 @@ func (p *points) inStub(pc uint64) bool {
 }
 
 // eachPoint calls f with the points that have their jumps.
-func (p *points) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
-	raw, err := readHunt(p.memory)
+func (p *Points) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) error {
+	raw, err := ReadHunt(p.Memory)
 	if err != nil {
 		return err
 	}
 	table := make([]byte, int(min(raw.SitesDone, agent.HuntSites))*pointSize)
-	if _, err := p.memory.ReadAt(table, agent.EngineHunt+agent.HuntSitesAt); err != nil {
+	if _, err := p.Memory.ReadAt(table, agent.EngineHunt+agent.HuntSitesAt); err != nil {
 		return fmt.Errorf("its points: %w", err)
 	}
 	for ; len(table) > 0; table = table[pointSize:] {
@@ -229,8 +229,8 @@ func (p *points) eachPoint(f func(*agent.RawPointSite) (more bool, err error)) e
 }
 
 // atOwn moves the pc of a thread from an instruction in a stub to that of the program.
-func (p *points) atOwn(tid int, regs *ptrace.Registers) error {
-	if !p.inStub(regs.Rip) {
+func (p *Points) AtOwn(tid int, regs *ptrace.Registers) error {
+	if !p.InStub(regs.Rip) {
 		return nil
 	}
 	return p.eachPoint(func(site *agent.RawPointSite) (bool, error) {
@@ -243,17 +243,17 @@ func (p *points) atOwn(tid int, regs *ptrace.Registers) error {
 }
 
 // hidePoints restores the program's own code, in a stopped process that is about to end.
-func (p *points) hidePoints() error {
-	if len(p.stubs()) == 0 {
+func (p *Points) Hide() error {
+	if len(p.Stubs()) == 0 {
 		return nil
 	}
 	return p.eachPoint(func(site *agent.RawPointSite) (bool, error) {
-		_, err := p.memory.WriteAt(site.Bytes[:site.Length], int64(site.At))
+		_, err := p.Memory.WriteAt(site.Bytes[:site.Length], int64(site.At))
 		return true, err
 	})
 }
 
-func readHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
+func ReadHunt(memory *ptrace.Memory) (*agent.RawHunt, error) {
 	var r agent.RawHunt
 	p := make([]byte, binary.Size(&r))
 	if _, err := memory.ReadAt(p, agent.EngineHunt); err != nil {

@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"bytes"
@@ -60,33 +60,33 @@ func findGlobals(f *object.File) (globalSites, error) {
 
 // sharedRanges are the link-time addresses of an object's variables: memory that is writable
 // after loading, without the linker's own tables.
-func sharedRanges(f *object.File) (list []addresses) {
-	var out []addresses
+func sharedRanges(f *object.File) (list []Addresses) {
+	var out []Addresses
 	if relro, ok := f.Program(elf.PT_GNU_RELRO); ok {
-		out = append(out, addresses{relro.Vaddr, relro.Vaddr + relro.Memsz})
+		out = append(out, Addresses{relro.Vaddr, relro.Vaddr + relro.Memsz})
 	}
 	for _, s := range f.Sections() {
 		if strings.HasPrefix(s.Name, ".got") || s.Name == ".dynamic" {
-			out = append(out, addresses{s.Addr, s.Addr + s.Size})
+			out = append(out, Addresses{s.Addr, s.Addr + s.Size})
 		}
 	}
 	for _, s := range f.Segments() {
 		if s.Flags&uint32(elf.PF_W) == 0 {
 			continue
 		}
-		left := []addresses{{s.Vaddr, s.Vaddr + s.Memsz}}
+		left := []Addresses{{s.Vaddr, s.Vaddr + s.Memsz}}
 		for _, o := range out {
-			var next []addresses
+			var next []Addresses
 			for _, a := range left {
-				if o.end <= a.start || o.start >= a.end {
+				if o.End <= a.Start || o.Start >= a.End {
 					next = append(next, a)
 					continue
 				}
-				if a.start < o.start {
-					next = append(next, addresses{a.start, o.start})
+				if a.Start < o.Start {
+					next = append(next, Addresses{a.Start, o.Start})
 				}
-				if o.end < a.end {
-					next = append(next, addresses{o.end, a.end})
+				if o.End < a.End {
+					next = append(next, Addresses{o.End, a.End})
 				}
 			}
 			left = next
@@ -113,7 +113,7 @@ func instrumented(f *object.File) bool {
 // globalSearch searches one segment.
 type globalSearch struct {
 	siteSearch
-	shared []addresses
+	shared []Addresses
 	fixed  bool // the object is loaded where it was linked
 }
 
@@ -220,7 +220,7 @@ func (s *globalSearch) global(inst *x86.Inst) *x86.Operand {
 			}
 			at = uint64(m.Disp)
 		}
-		if slices.ContainsFunc(s.shared, func(a addresses) bool { return at >= a.start && at < a.end }) {
+		if slices.ContainsFunc(s.shared, func(a Addresses) bool { return at >= a.Start && at < a.End }) {
 			return o
 		}
 	}

@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 // addressSet is a set of addresses in [base, base+size). Other addresses are not added.
 type addressSet struct {
@@ -22,4 +22,4 @@ func (s *addressSet) has(at uint64) bool {
 }
 
 // addresses is the range [start, end).
-type addresses struct{ start, end uint64 }
+type Addresses struct{ Start, End uint64 }

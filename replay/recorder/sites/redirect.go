@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"bytes"
@@ -29,12 +29,12 @@ func Redirect(tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawCon
 		return false, err
 	}
 	defer memory.Close()
-	return redirect(memory, tid, s, regs, c, isSite)
+	return RedirectIn(memory, tid, s, regs, c, isSite)
 }
 
 // RedirectIn is Redirect with the process's memory. Some programs read the counter 100,000 times
 // at their start, and each read calls it.
-func redirect(memory *ptrace.Memory, tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
+func RedirectIn(memory *ptrace.Memory, tid int, s syscall.Signal, regs *ptrace.Registers, c *agent.RawControl, isSite func(pc uint64) bool) (bool, error) {
 	if s != unix.SIGSEGV && s != unix.SIGILL || regs.Rip >= c.TextLow && regs.Rip < c.TextHigh {
 		return false, nil
 	}

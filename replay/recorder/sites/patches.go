@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"bytes"
@@ -23,38 +23,38 @@ import (
 const siteRoom = agent.EngineThreads - agent.EngineSites
 
 // patches is the table of a process that tells the engine where its code has system calls.
-type patches struct {
-	count        uint32          // of the table's entries
+type Patches struct {
+	Count        uint32          // of the table's entries
 	traps        map[uint64]bool // addresses of ud2 in the place of system calls
 	counterTraps bool            // the table says that rdtsc traps
 }
 
 // patching says how the code of a process is patched.
-type patching struct {
-	library record.File // the engine's, which stays as it is
-	file    string      // the file that the table is appended to; empty: none
+type Patching struct {
+	Library record.File // the engine's, which stays as it is
+	File    string      // the file that the table is appended to; empty: none
 	// tell, unless nil, is called with the progress of a search that takes long.
-	tell func(Analysis)
+	Tell func(Analysis)
 }
 
 // isTrap reports whether a system call at a pc was replaced by ud2.
-func (p *patches) isTrap(pc uint64) bool { return p.traps[pc] }
+func (p *Patches) IsTrap(pc uint64) bool { return p.traps[pc] }
 
 // clone returns the table of a process that is a copy of this one's.
-func (p *patches) clone() patches {
-	return patches{count: p.count, traps: maps.Clone(p.traps), counterTraps: p.counterTraps}
+func (p *Patches) Clone() Patches {
+	return Patches{Count: p.Count, traps: maps.Clone(p.traps), counterTraps: p.counterTraps}
 }
 
 // addPatches appends to the table the system calls in the process's code that the engine does
 // not know yet. It returns what is not intercepted, even with an error.
-func (p *patches) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping, how patching) (limits []eventlog.Limit, err error) {
+func (p *Patches) Add(tid int, memory *ptrace.Memory, list []record.Mapping, how Patching) (limits []eventlog.Limit, err error) {
 	var key string
-	if p.count == 0 {
+	if p.Count == 0 {
 		if key = codeKey(list); key != "" {
 			if known, ok := knownPatches.Load(key); ok {
 				same := known.(*patchTable)
 				p.traps, p.counterTraps = maps.Clone(same.traps), same.counterTraps
-				return same.limits, p.storePatches(tid, memory, same.table, how.file)
+				return same.limits, p.storePatches(tid, memory, same.table, how.File)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (p *patches) addPatches(tid int, memory *ptrace.Memory, list []record.Mappi
 		p.traps = map[uint64]bool{}
 	}
 	var table bytes.Buffer
-	files, err := codeOf(tid, list, how.library, how.tell)
+	files, err := codeOf(tid, list, how.Library, how.Tell)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (p *patches) addPatches(tid int, memory *ptrace.Memory, list []record.Mappi
 			knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(p.traps), p.counterTraps, limits})
 		}
 	}
-	return limits, p.storePatches(tid, memory, table.Bytes(), how.file)
+	return limits, p.storePatches(tid, memory, table.Bytes(), how.File)
 }
 
 // patchTable is the table of a process, reused for processes with the same code at the same
@@ -125,7 +125,7 @@ func codeKey(list []record.Mapping) string {
 		if m.Permissions[2] != 'x' || m.Path == "" || m.Path[0] != '/' {
 			continue
 		}
-		file, err := statFile(string(m.Path))
+		file, err := StatFile(string(m.Path))
 		if err != nil || m.File == nil || file.Inode != m.File.Inode {
 			return ""
 		}
@@ -197,9 +197,9 @@ func loadBias(segments []codeSegment, m *record.Mapping) (uint64, bool) {
 
 // storePatches appends to the table in the process and to the one in a file, unless that is
 // empty.
-func (p *patches) storePatches(tid int, memory *ptrace.Memory, table []byte, file string) error {
+func (p *Patches) storePatches(tid int, memory *ptrace.Memory, table []byte, file string) error {
 	size := uint64(binary.Size(agent.RawSitePatch{}))
-	at := agent.EngineSites + uint64(p.count)*size
+	at := agent.EngineSites + uint64(p.Count)*size
 	if at+uint64(len(table)) > agent.EngineSites+siteRoom {
 		return fmt.Errorf("it has too many system calls")
 	}
@@ -214,7 +214,7 @@ func (p *patches) storePatches(tid int, memory *ptrace.Memory, table []byte, fil
 			return err
 		}
 	}
-	p.count += uint32(uint64(len(table)) / size)
+	p.Count += uint32(uint64(len(table)) / size)
 	if file == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package recorder
+package sites
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // readMappings reads /proc/PID/maps.
-func readMappings(pid int) ([]record.Mapping, error) {
+func Mappings(pid int) ([]record.Mapping, error) {
 	lines, err := procmaps.Read(pid)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func readMappings(pid int) ([]record.Mapping, error) {
 	return list, nil
 }
 
-func statFile(path string) (record.File, error) {
+func StatFile(path string) (record.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return record.File{}, err
@@ -40,7 +40,7 @@ func statFile(path string) (record.File, error) {
 }
 
 // recordedBuildID is object.BuildIDOf, but reads no file whose sites are known.
-func recordedBuildID(path string) string {
+func BuildIDOf(path string) string {
 	if identity, err := identityOf(path); err == nil {
 		if code := knownSites.lookup(identity); code != nil {
 			return code.buildID
