@@ -127,7 +127,8 @@ func newHunted(ctx context.Context, o *Options, files []*os.File) (*hunted, erro
 		return nil, errors.New("record: a hunt without a schedule")
 	}
 	h := &hunted{ctx: ctx, warn: o.Warn}
-	t := &tracer{order: work, link: &link{hear: h.hear}, threads: map[int]*tracee{}, processes: map[int]*process{}}
+	l := &link{hear: h.hear}
+	t := &tracer{order: work, link: l, warned: warned{link: l}, tracees: newTracees()}
 	for _, f := range files {
 		t.streams = append(t.streams, f.Fd())
 	}
@@ -166,7 +167,7 @@ func (h *hunted) hear(n notice) {
 	case n.Ended != nil:
 		n.Ended.Dir = string(n.Dir)
 		h.result = n.Ended
-		for pid := range h.tracer.processes {
+		for pid := range h.tracer.tracees.processes {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}

@@ -53,7 +53,7 @@ func TestOpening(t *testing.T) {
 // files' names invalid.
 func TestNameWaitsForFiles(t *testing.T) {
 	waiting, c := started(t)
-	x := &tracer{processes: map[int]*process{1: {pid: 1}, 2: waiting}}
+	processes := map[int]*process{1: {pid: 1}, 2: waiting}
 	var open atomic.Bool
 	begun := time.Now()
 	ended := make(chan struct{})
@@ -63,7 +63,7 @@ func TestNameWaitsForFiles(t *testing.T) {
 		open.Store(true)
 		c.LogFD = 900
 	}()
-	x.awaitOpening()
+	awaitOpening(processes)
 	if !open.Load() && time.Since(begun) < longestOpening {
 		t.Error("it has its name before the files were opened")
 	}

@@ -172,7 +172,7 @@ func (p *process) outcome(status syscall.WaitStatus) record.Outcome {
 }
 
 // close completes a recording.
-func (t *tracer) close(r *recording, o record.Outcome, usage syscall.Rusage) {
+func (r *recording) close(o record.Outcome, usage syscall.Rusage) {
 	m := &r.manifest
 	m.Outcome = o
 	now := time.Now().UTC()
@@ -249,14 +249,14 @@ func (r *recording) size(name string) int64 {
 // mainEnded tells the launcher, which waits only for the program.
 func (t *tracer) mainEnded(status syscall.WaitStatus, outcome record.Outcome) error {
 	r := t.run
-	pid := t.main.pid
+	pid := t.tracees.main.pid
 	r.mainOutcome = &outcome
 	if len(r.recordings) == 0 {
-		why := t.main.from.untraced
+		why := t.tracees.main.from.untraced
 		if why == "" {
 			why = "the library was not loaded into it"
 		}
-		if !t.main.from.refused {
+		if !t.tracees.main.from.refused {
 			t.link.warn("nothing was recorded: %s", why)
 		}
 		r.settled = true
@@ -264,14 +264,14 @@ func (t *tracer) mainEnded(status syscall.WaitStatus, outcome record.Outcome) er
 			os.RemoveAll(r.dir)
 		}
 	} else {
-		if len(t.processes) == 0 || r.kept() {
-			t.awaitOpening()
+		if len(t.tracees.processes) == 0 || r.kept() {
+			awaitOpening(t.tracees.processes)
 			if err := r.settle(); err != nil {
 				r.problem(err)
 			}
 		}
 	}
-	result := Result{PID: pid, Status: status, Outcome: outcome, Running: len(t.processes)}
+	result := Result{PID: pid, Status: status, Outcome: outcome, Running: len(t.tracees.processes)}
 	if f := r.failure(); f != nil {
 		result.Failed, result.Why, result.Culprit, result.Others = true, f.why, f.culprit, f.others
 	}
@@ -307,14 +307,14 @@ const longestOpening = 10 * time.Second
 
 // awaitOpening waits for processes that were told where their files are and have not opened
 // them. When the run gets its name the files move.
-func (t *tracer) awaitOpening() {
-	for until := time.Now().Add(longestOpening); t.opening() && time.Now().Before(until); {
+func awaitOpening(processes map[int]*process) {
+	for until := time.Now().Add(longestOpening); opening(processes) && time.Now().Before(until); {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
 
-func (t *tracer) opening() bool {
-	for _, p := range t.processes {
+func opening(processes map[int]*process) bool {
+	for _, p := range processes {
 		if p.recording != nil && p.recording.opening() {
 			return true
 		}

@@ -18,68 +18,16 @@ import (
 // tracer records a program and all processes that it creates. It stops them only when they
 // receive signals, create processes or threads, execute programs, or ask.
 type tracer struct {
-	order *order
-	link  *link
-	run   *run
-	// threads are those of all processes, by their ids in the kernel.
-	threads   map[int]*tracee
-	processes map[int]*process
-	main      *process
+	order   *order
+	link    *link
+	run     *run
+	tracees tracees
 	// streams are the program's streams in a hunt; nil: those of this process.
 	streams []uintptr
 	// serves: the program becomes a fork server as soon as it can. server is the current one.
 	serves bool
 	server *forkServer
-	// toldTraced: the user knows that the program traces one of its own processes.
-	// toldUntraced: that it could not.
-	toldTraced, toldUntraced bool
-	// toldFilter: the user knows that a filter for system calls is not enforced.
-	toldFilter bool
-	// toldShared: the user knows that a process shares memory with others.
-	toldShared bool
-}
-
-// tracee is a traced thread.
-type tracee struct {
-	tid     int
-	process *process
-	// stopped: it is in a ptrace stop, and continues only by a request.
-	stopped bool
-	// interrupted: a stop was requested that it has not reported.
-	interrupted bool
-	// vforking: it waits in the kernel for a child of vfork, and cannot stop.
-	vforking bool
-	// held is a stop that is handled when the core is written.
-	held *ptrace.Stop
-	// index is the engine's number of the thread, if it was looked up; 0: none.
-	index uint32
-	// delay is set while signals wait for the thread to reach another place, settling while its
-	// process is about to end.
-	delay    *delay
-	settling *settling
-	// resent are signals that were sent to the thread again, and have not arrived.
-	resent []delayedSignal
-	// handed is the last signal sent by a process that the engine's handler was given, and for
-	// which the program may have no handler.
-	handed *ptrace.Siginfo
-	// parent is the parent of a process whose creation has not been reported.
-	parent int
-}
-
-// process is a traced process.
-type process struct {
-	pid     int
-	threads map[int]*tracee
-	// recording is nil while the process is not recorded.
-	recording *recording
-	// program is the program that it executed last while it was not recorded; empty: none.
-	program record.Text
-	// from is the recording that this one's will be a child of.
-	from *ancestor
-	// ending is set while the process is stopped for its core.
-	ending *ending
-	// leaving is set while the tracer detaches from the process.
-	leaving *leaving
+	warned warned
 }
 
 // tracingOptions: the program should outlive the tracer, so there is no PTRACE_O_EXITKILL.
@@ -88,7 +36,7 @@ const tracingOptions = ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceClone 
 // trace records a program until it and all its processes have ended.
 func trace(o *order, l *link) (err error) {
 	holdSignals(o.Ignored)
-	t := &tracer{order: o, link: l, threads: map[int]*tracee{}, processes: map[int]*process{}}
+	t := &tracer{order: o, link: l, warned: warned{link: l}, tracees: newTracees()}
 	if t.run, err = newRun(o); err != nil {
 		return err
 	}
@@ -137,7 +85,7 @@ func (t *tracer) start() error {
 	}
 	program := &launch.Launch{Path: string(t.order.Path), Args: record.Strings(t.order.Args), Environ: record.Strings(t.order.Environ), Random: t.run.random,
 		Files: []uintptr{0, 1, 2}, Options: tracingOptions}
-	begin := t.apart
+	begin := t.order.apart
 	if t.streams != nil {
 		program.Files, program.Options = t.streams, tracingOptions|ptrace.ExitKill
 		begin = func(start func() (int, error)) (int, error) { return start() }
@@ -160,11 +108,11 @@ func (t *tracer) start() error {
 			return err
 		}
 	}
-	t.main = t.newProcess(pid, &ancestor{})
-	t.run.main = t.main.pid
-	t.threads[pid].stopped = true
+	t.tracees.main = t.tracees.newProcess(pid, &ancestor{})
+	t.run.main = t.tracees.main.pid
+	t.tracees.threads[pid].stopped = true
 	t.link.tell(notice{Started: pid})
-	return t.proceed(t.threads[pid], 0)
+	return t.tracees.threads[pid].proceed(0)
 }
 
 // refuseRandomised checks a program that has been started and has executed nothing.
@@ -189,9 +137,9 @@ func refuseRandomised(pid int) error {
 // kill_orphaned_pgrp). For the program it would matter that its parent is this process. A
 // parent in another session does not count, and signals to the group or from the terminal do
 // not reach it.
-func (t *tracer) apart(start func() (int, error)) (int, error) {
-	if t.order.Group != 0 {
-		if err := unix.Setpgid(0, t.order.Group); err != nil {
+func (o *order) apart(start func() (int, error)) (int, error) {
+	if o.Group != 0 {
+		if err := unix.Setpgid(0, o.Group); err != nil {
 			return 0, fmt.Errorf("record: the launcher's process group: %w", err)
 		}
 	}
@@ -222,7 +170,7 @@ func closeStreams() error {
 
 func (t *tracer) loop() error {
 	for {
-		if t.server != nil && t.server.stands && len(t.processes) == 0 && len(t.threads) == 0 {
+		if t.server != nil && t.server.stands && len(t.tracees.processes) == 0 && len(t.tracees.threads) == 0 {
 			return t.run.finish()
 		}
 		stop, err := t.wait()
@@ -238,49 +186,20 @@ func (t *tracer) loop() error {
 	}
 }
 
-func (t *tracer) newProcess(pid int, from *ancestor) *process {
-	p := &process{pid: pid, threads: map[int]*tracee{}, from: from}
-	t.processes[pid] = p
-	t.thread(pid, p)
-	return p
-}
-
-// thread adds a thread to a process. The first stop of a thread may be reported before that of
-// the thread that made it. Until then it has no process.
-func (t *tracer) thread(tid int, p *process) *tracee {
-	x := t.threads[tid]
-	if x == nil {
-		x = &tracee{tid: tid}
-		t.threads[tid] = x
-	}
-	x.process = p
-	p.threads[tid] = x
-	return x
-}
-
-// proceed continues a stopped thread, with a signal.
-func (t *tracer) proceed(x *tracee, s syscall.Signal) error {
-	x.stopped = false
-	if x.delay != nil {
-		return ptrace.Step(x.tid, s)
-	}
-	return ptrace.Cont(x.tid, s)
-}
-
 // handle handles one stop.
 func (t *tracer) handle(stop ptrace.Stop) error {
 	if t.server != nil && stop.TID == t.server.pid {
 		return t.serverStopped(stop)
 	}
-	x := t.threads[stop.TID]
+	x := t.tracees.threads[stop.TID]
 	if stop.Kind == ptrace.Ended {
 		return t.ended(x, stop)
 	}
 	if x == nil || x.process == nil {
 		// The stop of its maker comes next, and finds it here.
 		x = &tracee{tid: stop.TID, stopped: true, parent: parentOf(stop.TID)}
-		t.threads[stop.TID] = x
-		return t.adopt(x)
+		t.tracees.threads[stop.TID] = x
+		return t.tracees.adopt(x)
 	}
 	x.stopped = true
 	if stop.Kind == ptrace.Interrupted {
@@ -304,24 +223,24 @@ func (t *tracer) deal(x *tracee, stop ptrace.Stop) error {
 	case ptrace.SignalStop:
 		return t.signalled(x, stop.Signal)
 	case ptrace.GroupStop:
-		if x.process == t.main && x.tid == t.main.pid {
+		if x.process == t.tracees.main && x.tid == t.tracees.main.pid {
 			t.link.tell(notice{Stopped: int(stop.Signal)})
 		}
 		x.stopped = false
 		return ptrace.Listen(x.tid)
 	case ptrace.Interrupted:
 		if x.delay != nil {
-			if sent, err := t.resend(x); err != nil || sent {
+			if sent, err := x.resend(); err != nil || sent {
 				return err
 			}
 		}
-		if x.process == t.main && x.tid == t.main.pid && x.delay == nil {
+		if x.process == t.tracees.main && x.tid == t.tracees.main.pid && x.delay == nil {
 			t.link.tell(notice{Resumed: true})
 		}
 	case ptrace.EventStop:
 		return t.event(x, stop)
 	}
-	return t.proceed(x, 0)
+	return x.proceed(0)
 }
 
 func (t *tracer) event(x *tracee, stop ptrace.Stop) error {
@@ -334,7 +253,7 @@ func (t *tracer) event(x *tracee, stop ptrace.Stop) error {
 	case isExec(stop):
 		return t.executed(x)
 	}
-	return t.proceed(x, 0)
+	return x.proceed(0)
 }
 
 func isVFork(stop ptrace.Stop) bool { return stop.Event == unix.PTRACE_EVENT_VFORK }
@@ -354,9 +273,9 @@ func (t *tracer) made(x *tracee) error {
 	tid := int(message)
 	var child *tracee
 	if unix.Access(fmt.Sprintf("/proc/%d/task/%d", x.process.pid, tid), unix.F_OK) == nil {
-		child = t.thread(tid, x.process)
+		child = t.tracees.thread(tid, x.process)
 	} else {
-		child = t.newProcess(tid, x.process.ancestorOf(x)).threads[tid]
+		child = t.tracees.newProcess(tid, x.process.ancestorOf(x)).threads[tid]
 	}
 	if !child.stopped {
 		return nil // its first stop will follow
@@ -364,7 +283,7 @@ func (t *tracer) made(x *tracee) error {
 	if child.process.ending != nil {
 		return nil
 	}
-	return t.proceed(child, 0)
+	return child.proceed(0)
 }
 
 // executed handles a process that executes another program. Of its threads only one is left,
@@ -374,16 +293,16 @@ func (t *tracer) executed(x *tracee) error {
 	for tid := range p.threads {
 		if tid != p.pid {
 			delete(p.threads, tid)
-			delete(t.threads, tid)
+			delete(t.tracees.threads, tid)
 		}
 	}
-	if err := t.adoptAll(p.pid); err != nil {
+	if err := t.tracees.adoptAll(p.pid); err != nil {
 		return err
 	}
 	x.vforking, x.interrupted, x.delay, x.index = false, false, nil, 0
 	if r := p.recording; r != nil {
 		p.from = &ancestor{recording: r, link: record.Parent{PID: p.pid, Exec: true}}
-		t.close(r, record.Outcome{Kind: record.OutcomeExec}, syscall.Rusage{})
+		r.close(record.Outcome{Kind: record.OutcomeExec}, syscall.Rusage{})
 		p.recording = nil
 		// The engine made the time-stamp counter trap, and that is inherited.
 		if _, err := ptrace.SystemCall(x.tid, unix.SYS_PRCTL, unix.PR_SET_TSC, unix.PR_TSC_ENABLE); err != nil {
@@ -404,7 +323,7 @@ func (t *tracer) executed(x *tracee) error {
 	if err := launch.Normalise(p.pid, t.run.random); err != nil {
 		return err
 	}
-	return t.proceed(x, 0)
+	return x.proceed(0)
 }
 
 // letGo ends the tracing of a process that cannot be recorded.
@@ -413,19 +332,19 @@ func (t *tracer) letGo(x *tracee, why string) error {
 	if r := p.from.recording; r != nil {
 		r.limit("child", fmt.Sprintf("process %d is not recorded: %s", p.pid, why))
 	}
-	if p == t.main { // its end is reported all the same, as it is a child of ours
+	if p == t.tracees.main { // its end is reported all the same, as it is a child of ours
 		t.link.warn("it is not recorded: %s", why)
 		p.from.untraced = why
 	} else {
-		delete(t.threads, x.tid)
-		delete(t.processes, p.pid)
+		delete(t.tracees.threads, x.tid)
+		delete(t.tracees.processes, p.pid)
 	}
 	return ptrace.Detach(x.tid, 0)
 }
 
 // ended handles a thread, or a whole process, that has ended.
 func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
-	delete(t.threads, stop.TID)
+	delete(t.tracees.threads, stop.TID)
 	if x == nil || x.process == nil {
 		return nil
 	}
@@ -445,17 +364,17 @@ func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 			return err
 		}
 	}
-	delete(t.processes, p.pid)
+	delete(t.tracees.processes, p.pid)
 	outcome := p.outcome(stop.Status)
 	if p.recording != nil {
-		t.close(p.recording, outcome, stop.Usage)
+		p.recording.close(outcome, stop.Usage)
 	} else if r := p.from.recording; r != nil && outcome.Failed() {
 		r.addUnrecorded(record.Unrecorded{PID: p.pid, Program: p.program, Outcome: outcome})
 	}
-	if err := t.adoptAll(p.pid); err != nil {
+	if err := t.tracees.adoptAll(p.pid); err != nil {
 		return err
 	}
-	if p == t.main {
+	if p == t.tracees.main {
 		return t.mainEnded(stop.Status, outcome)
 	}
 	return nil

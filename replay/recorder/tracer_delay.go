@@ -54,14 +54,14 @@ func (d *delay) addSignal(s syscall.Signal, info ptrace.Siginfo) {
 }
 
 // delays decides whether a sent signal waits.
-func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool, error) {
+func (x *tracee) delays(s syscall.Signal, info ptrace.Siginfo) (bool, error) {
 	r := x.process.recording
 	if r == nil {
 		return false, nil
 	}
 	if x.delay != nil {
 		x.delay.addSignal(s, info)
-		return true, t.proceed(x, 0)
+		return true, x.proceed(0)
 	}
 	if x.refused(s, &info) {
 		return false, nil
@@ -72,7 +72,7 @@ func (t *tracer) delays(x *tracee, s syscall.Signal, info ptrace.Siginfo) (bool,
 	}
 	x.delay = &delay{since: time.Now()}
 	x.delay.addSignal(s, info)
-	return true, t.proceed(x, 0)
+	return true, x.proceed(0)
 }
 
 // refused reports whether a signal is one that the engine's handler was given and has sent
@@ -127,7 +127,7 @@ func (t *tracer) stepped(x *tracee, given bool) error {
 	}
 	next := d.signals[0]
 	if !given || !at.allows(x, next.signal, &next.info) && time.Since(d.since) < longestDelay {
-		return t.crawl(x, at.regs.Rip)
+		return x.crawl(at.regs.Rip)
 	}
 	if err := ptrace.SetSiginfo(x.tid, next.info); err != nil {
 		return err
@@ -146,7 +146,7 @@ const resentValue = 0x6c61746572_5f6469
 // A step would end only with that call, for which the signals may be needed, and only a stop for
 // a signal allows one to be given. So the signals are sent to the thread again. They arrive as
 // in the kernel: now, or when the call ends if it blocks them. sent: the thread continues.
-func (t *tracer) resend(x *tracee) (sent bool, err error) {
+func (x *tracee) resend() (sent bool, err error) {
 	at, err := x.process.recording.standing(x)
 	if err != nil {
 		return false, err
@@ -163,7 +163,7 @@ func (t *tracer) resend(x *tracee) (sent bool, err error) {
 		d.signals = d.signals[1:]
 	}
 	x.delay = nil
-	return true, t.proceed(x, 0)
+	return true, x.proceed(0)
 }
 
 // siginfo returns the siginfo of the signal that is about to be delivered to the thread. A
@@ -187,10 +187,10 @@ func (x *tracee) siginfo(s syscall.Signal) (ptrace.Siginfo, error) {
 }
 
 // crawl makes the thread take another step, or run for a moment.
-func (t *tracer) crawl(x *tracee, pc uint64) error {
+func (x *tracee) crawl(pc uint64) error {
 	d := x.delay
 	if d.steps++; d.steps%delayedSteps != 0 && !x.process.recording.crawls(pc) {
-		return t.proceed(x, 0)
+		return x.proceed(0)
 	}
 	d.running = min(max(2*d.running, firstRun), longestRun)
 	x.stopped = false
@@ -198,6 +198,6 @@ func (t *tracer) crawl(x *tracee, pc uint64) error {
 		return err
 	}
 	time.Sleep(d.running)
-	t.interrupt(x)
+	x.interrupt()
 	return nil
 }

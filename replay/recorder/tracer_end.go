@@ -31,16 +31,9 @@ func (t *tracer) stopAll(x *tracee, then func() error) error {
 		if other == x || other.stopped || other.vforking || other.interrupted || gone(other.tid) {
 			continue
 		}
-		t.interrupt(other)
+		other.interrupt()
 	}
 	return t.maybeCore(p)
-}
-
-// interrupt requests a stop of a thread.
-func (t *tracer) interrupt(x *tracee) {
-	if ptrace.Interrupt(x.tid) == nil { // otherwise it has just ended
-		x.interrupted = true
-	}
 }
 
 // hold holds the stop of a thread while its process is about to end.
@@ -96,7 +89,7 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 		if err := t.trapped(x, &regs); err != nil {
 			return err
 		}
-		t.interrupt(x)
+		x.interrupt()
 		return nil
 	}
 	x.held = stop
@@ -115,12 +108,12 @@ func (t *tracer) maybeCore(p *process) error {
 			return nil
 		}
 	}
-	moving, err := t.unsettled(p)
+	moving, err := p.unsettled()
 	if err != nil {
 		return err
 	}
 	if len(moving) != 0 {
-		return t.settle(p.recording, moving)
+		return p.recording.settleThreads(moving)
 	}
 	e.done = true
 	return e.then()
@@ -133,7 +126,7 @@ func (t *tracer) release(x *tracee, s syscall.Signal) error {
 	for _, other := range p.threads {
 		other.settling = nil
 	}
-	if err := t.proceed(x, s); err != nil {
+	if err := x.proceed(s); err != nil {
 		return err
 	}
 	for _, other := range p.threads {

@@ -15,13 +15,13 @@ import (
 // is not known.
 
 // adopt continues a process whose maker has ended.
-func (t *tracer) adopt(x *tracee) error {
+func (t *tracees) adopt(x *tracee) error {
 	parent := parentOf(x.tid)
 	if parent == 0 || parent == x.parent && (t.processes[parent] != nil || t.isOwn(parent)) {
 		return nil
 	}
 	t.newProcess(x.tid, &ancestor{})
-	err := t.proceed(x, 0)
+	err := x.proceed(0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil // also killed
 	}
@@ -30,7 +30,7 @@ func (t *tracer) adopt(x *tracee) error {
 
 // adoptAll handles a process that has ended, or whose other threads have: none of them will
 // report anything.
-func (t *tracer) adoptAll(pid int) error {
+func (t *tracees) adoptAll(pid int) error {
 	for _, x := range t.threads {
 		if x.process != nil {
 			continue
@@ -47,7 +47,7 @@ func (t *tracer) adoptAll(pid int) error {
 
 // isOwn: if the main process creates a child of its parent (CLONE_PARENT), that is a child of
 // the tracer.
-func (t *tracer) isOwn(parent int) bool {
+func (t *tracees) isOwn(parent int) bool {
 	return parent == unix.Getpid() && t.processes[t.main.pid] != nil
 }
 

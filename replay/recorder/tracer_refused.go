@@ -17,20 +17,18 @@ func (t *tracer) refused(x *tracee, regs *ptrace.Registers) error {
 	}
 	if r := x.process.recording; r != nil && !eventlog.LinuxRefuses(call) && len(r.manifest.Refused) < record.MostRefused {
 		r.manifest.Refused = append(r.manifest.Refused, refused)
-		if refused.Filter() && !t.toldFilter && !r.run.quiet() {
-			t.toldFilter = true
-			t.link.warn("process %d sets a filter for system calls (%s), which is not enforced while it is recorded, nor in a replay: what the filter forbids succeeds", x.process.pid, call)
+		if refused.Filter() && !r.run.quiet() {
+			t.warned.warnOnce(&t.warned.filter, "process %d sets a filter for system calls (%s), which is not enforced while it is recorded, nor in a replay: what the filter forbids succeeds", x.process.pid, call)
 		}
 	}
-	return t.answer(x, regs, 0)
+	return x.answer(regs, 0)
 }
 
 // shared answers agent.TrapShared. The writes of other processes are not recorded. The user
 // should know that before a long run.
 func (t *tracer) shared(x *tracee, regs *ptrace.Registers) error {
-	if r := x.process.recording; r != nil && !t.toldShared && !r.run.quiet() {
-		t.toldShared = true
-		t.link.warn("process %d shares memory with other processes: their writes to it are not recorded, so a replay may diverge from the recording", x.process.pid)
+	if r := x.process.recording; r != nil && !r.run.quiet() {
+		t.warned.warnOnce(&t.warned.shared, "process %d shares memory with other processes: their writes to it are not recorded, so a replay may diverge from the recording", x.process.pid)
 	}
-	return t.answer(x, regs, 0)
+	return x.answer(regs, 0)
 }

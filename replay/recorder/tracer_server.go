@@ -40,8 +40,8 @@ var errForkRefused = errors.New("record: the fork server cannot fork")
 // program.
 func (t *tracer) ready(x *tracee, regs *ptrace.Registers) error {
 	p := x.process
-	if !t.serves || t.server != nil || p != t.main || p.recording == nil || len(t.processes) != 1 {
-		return t.answer(x, regs, 0)
+	if !t.serves || t.server != nil || p != t.tracees.main || p.recording == nil || len(t.tracees.processes) != 1 {
+		return x.answer(regs, 0)
 	}
 	s := &forkServer{pid: p.pid, recording: p.recording, stands: true, regs: *regs}
 	child, err := s.fork(t.order.Hunt)
@@ -50,12 +50,12 @@ func (t *tracer) ready(x *tracee, regs *ptrace.Registers) error {
 	case errors.As(err, &ended):
 		return t.handle(ended.stop)
 	case errors.Is(err, errForkRefused):
-		return t.answer(x, &s.regs, 0)
+		return x.answer(&s.regs, 0)
 	case err != nil:
 		return err
 	}
-	delete(t.threads, x.tid)
-	delete(t.processes, p.pid)
+	delete(t.tracees.threads, x.tid)
+	delete(t.tracees.processes, p.pid)
 	t.run.recordings = nil
 	t.server = s
 	return t.forked(child)
@@ -83,9 +83,9 @@ func (t *tracer) forked(pid int) error {
 		launch.Discard(pid)
 		return err
 	}
-	t.main = t.newProcess(pid, &ancestor{})
+	t.tracees.main = t.tracees.newProcess(pid, &ancestor{})
 	t.run.main = pid
-	t.main.recording = r
+	t.tracees.main.recording = r
 	t.link.tell(notice{Started: pid})
 	return nil
 }

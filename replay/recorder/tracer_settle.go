@@ -42,7 +42,7 @@ func (s *settling) rests(at *standing) bool {
 }
 
 // unsettled returns the threads of a stopped process that must continue, and where they are.
-func (t *tracer) unsettled(p *process) (map[*tracee]standing, error) {
+func (p *process) unsettled() (map[*tracee]standing, error) {
 	r := p.recording
 	if r == nil {
 		return nil, nil
@@ -68,9 +68,10 @@ func (t *tracer) unsettled(p *process) (map[*tracee]standing, error) {
 	return moving, nil
 }
 
-// settle continues threads of a stopped process: all by one instruction, so that a thread that
-// waits for another of them gets what it waits for, or for a moment if that would take long.
-func (t *tracer) settle(r *recording, moving map[*tracee]standing) error {
+// settleThreads continues threads of a stopped process: all by one instruction, so that a
+// thread that waits for another of them gets what it waits for, or for a moment if that would
+// take long.
+func (r *recording) settleThreads(moving map[*tracee]standing) error {
 	var running []*tracee
 	longest := firstRun
 	for x, at := range moving {
@@ -95,7 +96,7 @@ func (t *tracer) settle(r *recording, moving map[*tracee]standing) error {
 	}
 	time.Sleep(longest)
 	for _, x := range running {
-		t.interrupt(x)
+		x.interrupt()
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint3
 // the tracer are passed on unchanged, perhaps a little later.
 func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if x.process.recording == nil && s != unix.SIGTRAP {
-		return t.proceed(x, s)
+		return x.proceed(s)
 	}
 	info, err := x.siginfo(s)
 	if err != nil {
@@ -30,7 +30,7 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if isFault(s, &info) {
 		return t.faulted(x, s, info)
 	}
-	if waits, err := t.delays(x, s, info); err != nil || waits {
+	if waits, err := x.delays(s, info); err != nil || waits {
 		return err
 	}
 	return t.give(x, s, info)
@@ -49,7 +49,7 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	case ends(s):
 		r.noteRelocked()
 	}
-	return t.proceed(x, s)
+	return x.proceed(s)
 }
 
 // faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the
@@ -74,7 +74,7 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 			return err
 		}
 		if redirected {
-			return t.proceed(x, 0)
+			return x.proceed(0)
 		}
 	}
 	return t.give(x, s, info)
@@ -117,6 +117,6 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		r.takeEvidence()
 		r.checkStopped(x.process.pid)
 		r.writeCore(x, int(s), &info)
-		return t.proceed(x, s)
+		return x.proceed(s)
 	})
 }

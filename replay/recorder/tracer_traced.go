@@ -36,24 +36,21 @@ const (
 func (t *tracer) traced(x *tracee, regs *ptrace.Registers) error {
 	p := x.process
 	if tid := int(int32(regs.Rdi)); tid != 0 {
-		other := t.threads[tid]
+		other := t.tracees.threads[tid]
 		if other == nil || other.process == nil || other.process == p {
-			return t.answer(x, regs, 0) // the kernel returns the error
+			return x.answer(regs, 0) // the kernel returns the error
 		}
 		p = other.process
 	}
 	if why := t.mustKeep(p, x); why != "" {
-		t.refuseTracing(p, x, why)
-		return t.answer(x, regs, 0)
+		t.warned.refuseTracing(p, x, why)
+		return x.answer(regs, 0)
 	}
-	if !t.toldTraced {
-		t.toldTraced = true
-		t.link.warn("process %d is not recorded any more: the program traces it itself (ptrace)", p.pid)
-	}
+	t.warned.warnOnce(&t.warned.traced, "process %d is not recorded any more: the program traces it itself (ptrace)", p.pid)
 	p.leaving = &leaving{asker: x, regs: *regs}
 	for _, other := range p.threads {
 		if other != x && !other.stopped && !other.interrupted && !gone(other.tid) {
-			t.interrupt(other)
+			other.interrupt()
 		}
 	}
 	return t.maybeLeft(p)
@@ -66,9 +63,9 @@ func (t *tracer) traced(x *tracee, regs *ptrace.Registers) error {
 func (t *tracer) mustKeep(p *process, x *tracee) string {
 	const traced = "it is recorded, and a process has one tracer"
 	switch {
-	case t.order.Hunt != nil, p == t.main, p.leaving != nil, p.ending != nil:
+	case t.order.Hunt != nil, p == t.tracees.main, p.leaving != nil, p.ending != nil:
 		return traced
-	case p == x.process && t.processes[parentOf(p.pid)] == nil:
+	case p == x.process && t.tracees.processes[parentOf(p.pid)] == nil:
 		return traced // no process of the program would trace it
 	}
 	for _, other := range p.threads {
@@ -90,15 +87,12 @@ func (t *tracer) mustKeep(p *process, x *tracee) string {
 const mostGenerations = 1000
 
 // refuseTracing notes that a ptrace call of thread x fails.
-func (t *tracer) refuseTracing(p *process, x *tracee, why string) {
+func (w *warned) refuseTracing(p *process, x *tracee, why string) {
 	text := fmt.Sprintf("the program cannot trace process %d (ptrace fails with EPERM): %s", p.pid, why)
 	if r := x.process.recording; r != nil {
 		r.limit("syscall", text)
 	}
-	if !t.toldUntraced {
-		t.toldUntraced = true
-		t.link.warn("%s", text)
-	}
+	w.warnOnce(&w.untraced, "%s", text)
 }
 
 // leave detaches from a thread that has stopped.
@@ -116,7 +110,7 @@ func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 			err = t.made(x)
 		}
 	case ptrace.SignalStop:
-		signal, err = t.lastSignal(x, stop.Signal)
+		signal, err = x.lastSignal(stop.Signal)
 	}
 	if err == nil {
 		err = ptrace.Detach(x.tid, signal)
@@ -129,14 +123,14 @@ func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 			ptrace.Signal(p.pid, x.tid, d.signal)
 		}
 	}
-	delete(t.threads, x.tid)
+	delete(t.tracees.threads, x.tid)
 	delete(p.threads, x.tid)
 	return t.maybeLeft(p)
 }
 
 // lastSignal returns the signal with which to detach from a thread that has stopped for signal
 // s.
-func (t *tracer) lastSignal(x *tracee, s syscall.Signal) (syscall.Signal, error) {
+func (x *tracee) lastSignal(s syscall.Signal) (syscall.Signal, error) {
 	info, err := x.siginfo(s)
 	if err != nil || !isFault(s, &info) {
 		return s, err
@@ -176,15 +170,15 @@ func (t *tracer) maybeLeft(p *process) error {
 			return err
 		}
 		r.limit(tracedLimit, "the recording ends where "+tracedOutcome)
-		t.close(r, record.Outcome{Kind: record.OutcomeCut, Text: tracedOutcome}, syscall.Rusage{})
+		r.close(record.Outcome{Kind: record.OutcomeCut, Text: tracedOutcome}, syscall.Rusage{})
 		p.recording = nil
 	}
-	delete(t.processes, p.pid)
+	delete(t.tracees.processes, p.pid)
 	for tid := range p.threads {
-		delete(t.threads, tid)
+		delete(t.tracees.threads, tid)
 	}
 	if l.asker.process != p {
-		return t.answer(l.asker, &l.regs, 1)
+		return l.asker.answer(&l.regs, 1)
 	}
 	l.regs.Rax, l.regs.Orig_rax = 1, ^uint64(0)
 	if err := ptrace.SetRegisters(l.asker.tid, &l.regs); err != nil {
@@ -201,7 +195,7 @@ func (t *tracer) keepAfterAll(p *process) error {
 	if l.asker.process == p {
 		return nil // it has ended
 	}
-	err := t.answer(l.asker, &l.regs, 0)
+	err := l.asker.answer(&l.regs, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil // killed, and its end is reported next
 	}

@@ -27,17 +27,17 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 			p.from.refused = true
 			answer = 0
 		}
-		return t.answer(x, regs, answer)
+		return x.answer(regs, answer)
 	case agent.TrapObjects:
 		count := uint64(0)
 		if r := p.recording; r != nil {
-			if err := t.objects(x, r); err != nil {
+			if err := r.objects(x); err != nil {
 				t.link.warn("process %d: %v", p.pid, err)
 				r.limit("site", err.Error())
 			}
 			count = uint64(r.patches.Count)
 		}
-		return t.answer(x, regs, count)
+		return x.answer(regs, count)
 	case agent.TrapExit:
 		return t.exits(x, regs)
 	case agent.TrapReady:
@@ -53,15 +53,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 			return t.stuck(x, regs)
 		}
 	}
-	return t.answer(x, regs, 0)
-}
-
-func (t *tracer) answer(x *tracee, regs *ptrace.Registers, value uint64) error {
-	regs.Rax, regs.Orig_rax = value, ^uint64(0)
-	if err := ptrace.SetRegisters(x.tid, regs); err != nil {
-		return err
-	}
-	return t.proceed(x, 0)
+	return x.answer(regs, 0)
 }
 
 // hello begins a process's recording.
@@ -158,7 +150,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, maps 
 }
 
 // objects appends the system calls of newly loaded objects to the table.
-func (t *tracer) objects(x *tracee, r *recording) error {
+func (r *recording) objects(x *tracee) error {
 	memory, err := ptrace.OpenMemory(x.tid)
 	if err != nil {
 		return err
@@ -187,7 +179,7 @@ func (t *tracer) objects(x *tracee, r *recording) error {
 func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	r := x.process.recording
 	if r == nil {
-		return t.answer(x, regs, 0)
+		return x.answer(regs, 0)
 	}
 	status := int(regs.Rdi) & 0xff
 	r.noteHunted()
@@ -195,11 +187,11 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	if status == 0 && r.evidence == "" && !t.order.All {
 		r.checkStopped(x.process.pid)
 		r.exiting(x, status)
-		return t.answer(x, regs, 0)
+		return x.answer(regs, 0)
 	}
 	if r.run.quiet() {
 		r.exiting(x, status)
-		return t.answer(x, regs, 0)
+		return x.answer(regs, 0)
 	}
 	return t.stopAll(x, func() error {
 		r.endsLast(x)
@@ -207,7 +199,7 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 		r.noteUnsettled(x.process)
 		r.exiting(x, status)
 		r.writeCore(x, 0, nil)
-		return t.answer(x, regs, 0)
+		return x.answer(regs, 0)
 	})
 }
 

@@ -2,8 +2,6 @@ package recorder
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +17,7 @@ const leaderInterval = time.Millisecond
 // wait also checks processes that are about to end.
 func (t *tracer) wait() (ptrace.Stop, error) {
 	for {
-		ending := t.ending()
+		ending := t.tracees.ending()
 		if len(ending) == 0 {
 			return ptrace.Wait()
 		}
@@ -38,13 +36,4 @@ func (t *tracer) wait() (ptrace.Stop, error) {
 			}
 		}
 	}
-}
-
-// ending returns the processes whose threads are being stopped for their core, including the
-// first thread.
-func (t *tracer) ending() []*process {
-	return slices.DeleteFunc(slices.Collect(maps.Values(t.processes)), func(p *process) bool {
-		leader := p.threads[p.pid]
-		return p.ending == nil || p.ending.done || leader == nil || leader.stopped
-	})
 }

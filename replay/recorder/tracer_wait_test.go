@@ -42,7 +42,7 @@ func TestKilledWhileItsCoreIsMade(t *testing.T) {
 			p.threads[dead] = &tracee{tid: dead, process: p}
 			asked := 0
 			p.ending = &ending{then: func() error { asked++; out.Close(); return core }}
-			w := &tracer{processes: map[int]*process{dead: p}}
+			w := &tracer{tracees: tracees{processes: map[int]*process{dead: p}}}
 			stop, err := w.wait()
 			out.Close() // whatever the result, the other process ends
 			if asked != 1 {

@@ -46,7 +46,7 @@ func (p *Patches) Clone() Patches {
 }
 
 // addPatches appends to the table the system calls in the process's code that the engine does
-// not know yet. It returns what is not intercepted, even with an error.
+// not know yet. It returns the limits of that, even with an error.
 func (p *Patches) Add(tid int, memory *ptrace.Memory, list []record.Mapping, how Patching) (limits []eventlog.Limit, err error) {
 	var key string
 	if p.Count == 0 {

@@ -52,7 +52,7 @@ func (p *Points) Clone(memory *ptrace.Memory) Points {
 }
 
 // addPoints gives a process the points in its code that it does not have yet, except in the
-// library of the engine. It returns what has none.
+// library of the engine. It returns the limits of that.
 func (p *Points) Add(tid int, memory *ptrace.Memory, library record.File) (limits []eventlog.Limit, err error) {
 	if p.Memory == nil {
 		return nil, nil
