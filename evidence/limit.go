@@ -75,7 +75,7 @@ const (
 	// LimitReplayEnded: the replay does not reach the end of the recording. Reason.
 	LimitReplayEnded LimitCode = "replay-ended-early"
 	// LimitContradicted: two looks at the memory Names[0] at Addr contradict each other, which
-	// is a defect of the tool: one found no store there, the other did. Nothing is said of it.
+	// is a defect of the tool: one found no store there, the other did. The report says nothing of it.
 	LimitContradicted LimitCode = "contradicted"
 	// LimitFailedPart: a part of the analysis failed. Reason is its error.
 	LimitFailedPart LimitCode = "part-failed"
