@@ -86,7 +86,7 @@ func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
 	if unread == 0 {
 		text = fmt.Sprintf("the heap could not be walked in %d places", gaps.Count)
 	}
-	return []evidence.Limit{{Text: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}}
+	return []evidence.Limit{evidence.Limit{Code: evidence.LimitHeapUnread, Count: unread, Reason: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}.Worded()}
 }
 
 // heapWorker checks batches.

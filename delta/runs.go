@@ -12,12 +12,27 @@ import (
 type Runs struct {
 	Failing, Passing []*Run
 	// Variables are the names of all variables, Codes the logs' descriptions of
-	// each place of the code, Roles the kinds of context: "main", "worker",
+	// each place of the code, roles the kinds of context: "main", "worker",
 	// "handler of signal 14".
 	Variables []string
 	Codes     []evidence.Context
-	Roles     []string
+	roles     []role
 }
+
+// role is a kind of context.
+type role struct {
+	kind roleKind
+	name string
+}
+
+// roleKind says what of a run has a role.
+type roleKind uint8
+
+const (
+	roleUnknown roleKind = iota // a thread of which no name is known
+	roleThread
+	roleHandler // of a signal
+)
 
 // mostThreads is one more than the highest number of a recording's thread.
 const mostThreads = 1 << 16
@@ -46,7 +61,7 @@ func Align(failing, passing []*evidence.AccessLog) (*Runs, error) {
 	if len(failing) == 0 {
 		return nil, &InputError{"there is no log of a failing run"}
 	}
-	n := numbering{runs: &Runs{}, variables: map[string]int32{}, codes: map[string]int32{}, roles: map[string]int32{}}
+	n := numbering{runs: &Runs{}, variables: map[string]int32{}, codes: map[string]int32{}, roles: map[role]int32{}}
 	for _, log := range failing {
 		run, err := n.addLog(log)
 		if err != nil {
@@ -84,15 +99,18 @@ func (r *Run) Role(a *evidence.Access) int32 {
 }
 
 // Role returns the role of a place.
-func (r *Runs) Role(p Place) string { return r.Roles[int(p)/len(r.Codes)] }
+func (r *Runs) Role(p Place) string { return r.role(p).name }
+
+func (r *Runs) role(p Place) *role { return &r.roles[int(p)/len(r.Codes)] }
 
 // Code returns the code of a place.
 func (r *Runs) Code(p Place) *evidence.Context { return &r.Codes[int(p)%len(r.Codes)] }
 
 // numbering assigns numbers in the order of first appearance.
 type numbering struct {
-	runs                    *Runs
-	variables, codes, roles map[string]int32
+	runs             *Runs
+	variables, codes map[string]int32
+	roles            map[role]int32
 }
 
 func (n *numbering) all() []*Run {
@@ -126,8 +144,8 @@ func (n *numbering) addLog(log *evidence.AccessLog) (*Run, error) {
 func (n *numbering) role(run *Run, a *evidence.Access) error {
 	if a.Handler != 0 {
 		if run.handlers[a.Handler] == 0 {
-			name := fmt.Sprintf("%s%d", handlerOf, a.Handler)
-			run.handlers[a.Handler] = number(n.roles, &n.runs.Roles, name, name) + 1
+			r := role{roleHandler, fmt.Sprintf("handler of signal %d", a.Handler)}
+			run.handlers[a.Handler] = number(n.roles, &n.runs.roles, r, r) + 1
 		}
 		return nil
 	}
@@ -138,28 +156,22 @@ func (n *numbering) role(run *Run, a *evidence.Access) error {
 		run.roles = append(run.roles, make([]int32, int(a.Thread)+1-len(run.roles))...)
 	}
 	if run.roles[a.Thread] == 0 {
-		name := roleOf(run.Log.Threads[a.Thread])
-		run.roles[a.Thread] = number(n.roles, &n.runs.Roles, name, name) + 1
+		r := roleOf(run.Log.Threads[a.Thread])
+		run.roles[a.Thread] = number(n.roles, &n.runs.roles, r, r) + 1
 	}
 	return nil
 }
 
-// The roles of an unknown thread, and, with the signal's number, of a handler.
-const (
-	anyThread = "thread"
-	handlerOf = "handler of signal "
-)
-
 // roleOf returns a thread's role: its start function is the same in every run,
 // its number is not.
-func roleOf(t evidence.ThreadRef) string {
+func roleOf(t evidence.ThreadRef) role {
 	switch {
 	case t.Start != "":
-		return t.Start
+		return role{roleThread, t.Start}
 	case t.Name != "":
-		return t.Name
+		return role{roleThread, t.Name}
 	}
-	return anyThread
+	return role{roleUnknown, "thread"}
 }
 
 func check(log *evidence.AccessLog, a *evidence.Access) error {
@@ -174,7 +186,7 @@ func check(log *evidence.AccessLog, a *evidence.Access) error {
 	return nil
 }
 
-func number[T any](numbers map[string]int32, list *[]T, key string, value T) int32 {
+func number[K comparable, T any](numbers map[K]int32, list *[]T, key K, value T) int32 {
 	n, ok := numbers[key]
 	if !ok {
 		n = int32(len(*list))

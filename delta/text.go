@@ -34,14 +34,14 @@ func (r *Runs) PlaceText(p Place) string {
 
 // who describes a role.
 func (r *Runs) who(p Place) string {
-	switch role := r.Role(p); {
-	case role == anyThread:
+	role := r.role(p)
+	switch role.kind {
+	case roleUnknown:
 		return "a thread"
-	case strings.HasPrefix(role, handlerOf):
-		return "the " + role
-	default:
-		return role
+	case roleHandler:
+		return "the " + role.name
 	}
+	return role.name
 }
 
 func (r *Runs) text(d *Difference) string {

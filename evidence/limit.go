@@ -84,12 +84,12 @@ const (
 // Limit is something that the analysis could not cover, and what that means
 // for the reader: missing debug information, memory that the core lacks.
 type Limit struct {
-	// Code says which limit it is; empty for those that nothing but readers need to tell
-	// apart. The other fields have what Text says in words, as the codes tell.
+	// Code says which limit it is; only documents before version 2.1 have limits without one.
+	// The other fields have what Text says in words, as the codes tell.
 	Code LimitCode `json:"code,omitempty"`
 	// Subject is the file, module, recording or thread concerned; may be empty.
 	Subject string `json:"subject,omitempty"`
-	// Text is one sentence without a final stop.
+	// Text is one sentence without a final stop. With a code it names the subject.
 	Text string `json:"text"`
 	// Severe limits may falsify the rest of the report (a mismatched
 	// executable, a truncated core) and are printed first and loudly.
@@ -163,6 +163,9 @@ func (l *Limit) words() string {
 		return fmt.Sprintf("%s: the stacks of the accesses are not known: %s", l.Subject, l.Reason)
 	}
 	if text, ok := l.orderWords(); ok {
+		return text
+	}
+	if text, ok := l.processWords(); ok {
 		return text
 	}
 	if l.Subject != "" {

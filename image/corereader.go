@@ -71,7 +71,7 @@ func (r *coreReader) debuggerStop(t *Thread) bool {
 // truncation adds a limit that says what a truncated core lacks.
 func (r *coreReader) truncation() {
 	severe := func(format string, args ...any) {
-		r.process.Limits = append(r.process.Limits, evidence.Limit{Subject: r.process.Program.Path, Text: fmt.Sprintf(format, args...), Severe: true})
+		r.process.Limits = append(r.process.Limits, evidence.Limit{Code: evidence.LimitTruncated, Subject: r.process.Program.Path, Reason: fmt.Sprintf(format, args...), Severe: true}.Worded())
 	}
 	if r.core.truncated() {
 		lost := 0
@@ -96,8 +96,8 @@ func (r *coreReader) truncation() {
 		severe("the core has no auxiliary vector (NT_AUXV)")
 	}
 	if len(r.notes.files) == 0 {
-		r.process.Limits = append(r.process.Limits, evidence.Limit{Subject: r.process.Program.Path,
-			Text: "the core names no mapped files (NT_FILE); the objects come from the dynamic linker's list"})
+		r.process.Limits = append(r.process.Limits, evidence.Limit{Code: evidence.LimitNoFileList, Subject: r.process.Program.Path,
+			Reason: "the core names no mapped files (NT_FILE); the objects come from the dynamic linker's list"}.Worded())
 	}
 }
 
@@ -137,8 +137,9 @@ func (r *coreReader) countMissing() {
 		}
 	}
 	if missing > 0 && !r.core.truncated() {
-		r.process.Limits = append(r.process.Limits, evidence.Limit{Subject: r.process.Program.Path, Text: fmt.Sprintf(
-			"%d of %d mappings are missing or partly missing from the core: %s", missing, len(r.process.Mappings), strings.Join(names, ", "))})
+		r.process.Limits = append(r.process.Limits, evidence.Limit{Code: evidence.LimitMemory, Subject: r.process.Program.Path,
+			Count: uint64(missing), Of: uint64(len(r.process.Mappings)), Names: names, Reason: fmt.Sprintf(
+				"%d of %d mappings are missing or partly missing from the core: %s", missing, len(r.process.Mappings), strings.Join(names, ", "))}.Worded())
 	}
 }
 

@@ -106,8 +106,8 @@ func spool(name string, r io.Reader, opts *Options) (*coreInput, error) {
 	}
 	input, err := mapInput(name, temp)
 	if err == nil && copyErr != nil {
-		input.limits = append(input.limits, evidence.Limit{Subject: name, Severe: true, Text: fmt.Sprintf(
-			"the compressed core could be unpacked only up to %s: %v", mebibytes(uint64(writer.size)), copyErr)})
+		input.limits = append(input.limits, evidence.Limit{Code: evidence.LimitTruncated, Subject: name, Severe: true, Reason: fmt.Sprintf(
+			"the compressed core could be unpacked only up to %s: %v", mebibytes(uint64(writer.size)), copyErr)}.Worded())
 	}
 	return input, err
 }

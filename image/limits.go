@@ -2,9 +2,11 @@ package image
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"diagnose/evidence"
+	"diagnose/image/object"
 )
 
 // limit records a limit of the analysis, once.
@@ -41,11 +43,15 @@ func (m *Module) damage() []evidence.Limit {
 	}
 	var list []evidence.Limit
 	for i, err := range problems {
-		text := printable(err.Error())
-		if i == most {
-			text = fmt.Sprintf("%d more parts of %s could not be read", len(problems)-most, m.name())
+		text := err.Error()
+		if format, ok := err.(*object.FormatError); ok && filepath.Base(format.File) == m.name() {
+			text = format.InFile() // the subject names the file
 		}
-		list = append(list, evidence.Limit{Subject: m.Path, Text: text})
+		text = printable(text)
+		if i == most {
+			text = fmt.Sprintf("%d more parts could not be read", len(problems)-most)
+		}
+		list = append(list, evidence.Limit{Code: evidence.LimitDamagedFile, Subject: m.Path, Reason: text}.Worded())
 		if i == most {
 			break
 		}

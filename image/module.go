@@ -49,8 +49,8 @@ type Module struct {
 	debugErr  error
 	// opened is debug, once opened, for code that must not open it.
 	opened atomic.Pointer[debuginfo.Info]
-	// toldDebug and toldOther limit the limits to one per module.
-	toldDebug, toldOther sync.Once
+	// toldDebug limits the limits on debug information to one per module.
+	toldDebug sync.Once
 }
 
 type addrRange struct{ start, end evidence.Addr }

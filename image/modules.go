@@ -1,7 +1,6 @@
 package image
 
 import (
-	"fmt"
 	"sort"
 	"strings"
 
@@ -76,8 +75,7 @@ func (l *loader) groupMappings() {
 		current := open[mapping.Path]
 		if current == nil || !current.claims(mapping) {
 			if len(list) == mostModules {
-				l.limits = append(l.limits, evidence.Limit{Severe: true,
-					Text: fmt.Sprintf("the process maps more than %d objects; the others are left out", mostModules)})
+				l.limits = append(l.limits, evidence.Limit{Code: evidence.LimitManyObjects, Count: mostModules, Severe: true}.Worded())
 				break
 			}
 			next := l.newModule(mapping)

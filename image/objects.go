@@ -3,6 +3,7 @@ package image
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"diagnose/evidence"
@@ -51,15 +52,15 @@ func (l *loader) tellAbsent(absent []*Module, reason error) {
 		return
 	}
 	const named = 5
-	names := ""
+	var first []string
 	severe := false
 	for i, m := range absent {
 		severe = severe || m == l.exe
 		if i < named {
-			names += ", " + m.name()
+			first = append(first, m.name())
 		}
 	}
-	names = names[2:]
+	names := strings.Join(first, ", ")
 	if more := len(absent) - named; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
@@ -69,7 +70,7 @@ func (l *loader) tellAbsent(absent []*Module, reason error) {
 	} else if reason != nil {
 		text += ": " + printable(reason.Error())
 	}
-	l.limits = append(l.limits, evidence.Limit{Subject: absent[0].Path, Text: text, Severe: severe})
+	l.limits = append(l.limits, evidence.Limit{Code: evidence.LimitMissingFiles, Subject: absent[0].Path, Count: uint64(len(absent)), Names: first, Reason: text, Severe: severe}.Worded())
 }
 
 // open returns the first candidate that is the file the process had mapped. If
@@ -95,7 +96,7 @@ func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evid
 			return file, doubt, nil
 		}
 		file.Close()
-		mismatch = append(mismatch, evidence.Limit{Subject: m.Path, Severe: true, Text: reason})
+		mismatch = append(mismatch, evidence.Limit{Code: evidence.LimitOtherFile, Subject: m.Path, Severe: true, Reason: reason}.Worded())
 	}
 	if len(mismatch) > 0 {
 		return nil, mismatch[:1], nil
@@ -121,8 +122,8 @@ func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit)
 	case m.image != nil && id == "":
 		return "", nil
 	}
-	return "", []evidence.Limit{{Subject: m.Path, Text: fmt.Sprintf(
-		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}}
+	return "", []evidence.Limit{evidence.Limit{Code: evidence.LimitUncheckedFile, Subject: m.Path, Reason: fmt.Sprintf(
+		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}.Worded()}
 }
 
 func orNone(id string) string {

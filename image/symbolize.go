@@ -83,7 +83,7 @@ func (n *namer) symbolize(m *Module, pc evidence.Addr, how Lookup) []SymbolizedC
 	if info != nil {
 		calls, err := m.callsAt(info, link)
 		if err != nil {
-			m.tellOnce("dwarf", fmt.Sprintf("the debug information of %s is damaged, so some names are missing: %v", m.name(), err))
+			m.tellDebugOnce(fmt.Sprintf("the debug information of %s is damaged, so some names are missing: %v", m.name(), err))
 		}
 		if len(calls) > 0 {
 			return n.dwarfSites(base, calls)
@@ -167,7 +167,7 @@ func (m *Module) tellDebug(info *debuginfo.Info, err error) {
 		return
 	}
 	if err != nil {
-		m.tellOnce("dwarf", fmt.Sprintf("%v; names come from its symbols", err))
+		m.tellDebugOnce(fmt.Sprintf("the debug information of %s cannot be read, so names come from its symbols: %v", m.name(), err))
 		return
 	}
 	from := "names come from its symbol table"
@@ -179,15 +179,13 @@ func (m *Module) tellDebug(info *debuginfo.Info, err error) {
 	case "none":
 		from = "it has no symbols either"
 	}
-	m.tellOnce("dwarf", fmt.Sprintf("no debug information for %s; %s", m.name(), from))
+	m.tellDebugOnce(fmt.Sprintf("no debug information for %s; %s", m.name(), from))
 }
 
-func (m *Module) tellOnce(topic, text string) {
-	once := &m.toldDebug
-	if topic != "dwarf" {
-		once = &m.toldOther
-	}
-	once.Do(func() { m.process.limit(evidence.Limit{Subject: m.Path, Text: text}) })
+func (m *Module) tellDebugOnce(text string) {
+	m.toldDebug.Do(func() {
+		m.process.limit(evidence.Limit{Code: evidence.LimitNoDebugInfo, Subject: m.Path, Reason: text}.Worded())
+	})
 }
 
 // Prefetch looks addresses up in the debug information of their modules, in

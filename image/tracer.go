@@ -234,8 +234,8 @@ func (t *tracer) stragglers() []evidence.Limit {
 	var list []evidence.Limit
 	for _, tid := range t.moving {
 		s, _ := readStatus(tid)
-		list = append(list, evidence.Limit{Subject: fmt.Sprintf("thread %d", tid), Severe: true, Text: fmt.Sprintf(
-			"thread %d (%s) did not stop within %v and is left out; its state is %s", tid, s.name, t.limit, s.state)})
+		list = append(list, evidence.Limit{Code: evidence.LimitThreadRuns, Subject: fmt.Sprintf("thread %d", tid), Severe: true, Reason: fmt.Sprintf(
+			"thread %d (%s) did not stop within %v and is left out; its state is %s", tid, s.name, t.limit, s.state)}.Worded())
 	}
 	return list
 }

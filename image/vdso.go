@@ -18,7 +18,7 @@ func (l *loader) addVDSO() {
 	l.nameVVAR(i)
 	data := make([]byte, min(uint64(mapping.End-addr), largest))
 	if _, err := l.memory.ReadMemory(addr, data); err != nil {
-		l.limits = append(l.limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO could not be read: " + err.Error()})
+		l.limits = append(l.limits, evidence.Limit{Code: evidence.LimitVDSO, Subject: "[vdso]", Reason: "the vDSO could not be read: " + err.Error()}.Worded())
 		return
 	}
 	m := &Module{Path: "[vdso]", process: l.process, ranges: []addrRange{{mapping.Start, mapping.End}}, Start: mapping.Start, End: mapping.End}
@@ -29,7 +29,7 @@ func (l *loader) addVDSO() {
 		m.Object, err = object.FromBytes("[vdso]", data)
 	}
 	if err != nil {
-		l.limits = append(l.limits, evidence.Limit{Subject: "[vdso]", Text: "the vDSO is not usable: " + err.Error()})
+		l.limits = append(l.limits, evidence.Limit{Code: evidence.LimitVDSO, Subject: "[vdso]", Reason: "the vDSO is not usable: " + err.Error()}.Worded())
 		return
 	}
 	m.BuildID = m.Object.BuildID()

@@ -2,6 +2,7 @@ package patterns
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"diagnose/delta"
@@ -84,7 +85,7 @@ func (f *finder) absence(c *Candidate, place delta.Place, number int) Instead {
 			part = part || partly(run, v)
 		}
 		for _, v := range f.d.Passing[i].Variables(place) {
-			if name := f.runs.Variables[v]; v != c.key.variable && v != c.key.other() && !strings.Contains(strings.Join(elsewhere, ", "), name) {
+			if name := f.runs.Variables[v]; v != c.key.variable && v != c.key.other() && !slices.Contains(elsewhere, name) {
 				elsewhere = append(elsewhere, name)
 			}
 		}

@@ -115,7 +115,7 @@ func limits(gaps agent.Gaps, unread uint64) []evidence.Limit {
 	if unread == 0 {
 		text = fmt.Sprintf("the freed objects of the heap could not be listed in %d places", gaps.Count)
 	}
-	return []evidence.Limit{{Text: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}}
+	return []evidence.Limit{evidence.Limit{Code: evidence.LimitHeapUnread, Count: unread, Reason: fmt.Sprintf("%s: %v", text, gaps.First[0]), Severe: true}.Worded()}
 }
 
 func describe(h *agent.Heap, o *agent.Object) (*Damage, error) {

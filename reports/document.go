@@ -50,7 +50,15 @@ func (l line) String() string {
 // block is a part of the document: heading, prose, facts, verbatim, grid, gap.
 type block any
 
-type heading struct{ text string }
+// heading begins a section. of is what it is of, which lists of sections leave out.
+type heading struct{ text, of string }
+
+func (h heading) String() string {
+	if h.of == "" {
+		return h.text
+	}
+	return h.text + ": " + h.of
+}
 
 // prose is one paragraph.
 type prose struct{ line line }

@@ -3,7 +3,6 @@ package reports
 import (
 	"fmt"
 	"path"
-	"strings"
 
 	"diagnose/evidence"
 )
@@ -263,5 +262,5 @@ type lockSince struct {
 
 // onlyLock says that no other thread had a lock between two accesses.
 func onlyLock(l evidence.Lock) string {
-	return Clean("no other thread had " + strings.TrimPrefix(lockWords([]evidence.Lock{l}), "holds ") + " in between")
+	return Clean("no other thread had " + lockName(l) + " in between")
 }

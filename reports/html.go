@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"diagnose/evidence"
@@ -76,8 +75,10 @@ type htmlPage struct {
 // one is closed until the reader opens it.
 type htmlSection struct {
 	ID, Title string
-	Folded    bool
-	Nodes     []htmlNode
+	// Short is the title in the table of contents.
+	Short  string
+	Folded bool
+	Nodes  []htmlNode
 }
 
 // htmlNode is one part of a section; one field is set.
@@ -129,7 +130,7 @@ func htmlNodes(blocks []block) []htmlNode {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case heading:
-			list = append(list, htmlNode{Heading: b.text})
+			list = append(list, htmlNode{Heading: b.String()})
 		case prose:
 			list = append(list, htmlNode{Text: htmlLineOf(b.line)})
 		case facts:
@@ -170,7 +171,7 @@ func sectionsOf(id string, folded bool, blocks []block) []*htmlSection {
 			s.ID = fmt.Sprintf("%s-%d", id, len(list)+1)
 		}
 		if h, ok := blocks[start].(heading); ok {
-			s.Title = h.text
+			s.Title, s.Short = h.String(), h.text
 			start++
 		}
 		s.Nodes = htmlNodes(blocks[start:end])
@@ -178,12 +179,6 @@ func sectionsOf(id string, folded bool, blocks []block) []*htmlSection {
 		start = end
 	}
 	return list
-}
-
-// Short is the title in the table of contents.
-func (s *htmlSection) Short() string {
-	short, _, _ := strings.Cut(s.Title, ": ")
-	return short
 }
 
 func isHeading(b block) bool {
@@ -212,7 +207,7 @@ func htmlHeap(h *evidence.Heap, opts Options) *htmlPage {
 	}
 	for i, s := range sectionsOf("heap", false, blocks) {
 		if i == 0 && s.Title == "" {
-			s.Title = "Summary"
+			s.Title, s.Short = "Summary", "Summary"
 		}
 		page.Sections = append(page.Sections, s)
 	}

@@ -66,14 +66,14 @@ func otherLimits(limits []evidence.Limit) []block {
 	if list == nil {
 		return nil
 	}
-	return []block{heading{"Limits of this analysis"}, list}
+	return []block{heading{text: "Limits of this analysis"}, list}
 }
 
 func limitLine(l evidence.Limit) line {
-	if l.Subject == "" || strings.Contains(l.Text, path.Base(l.Subject)) {
-		return say(caveat, l.Text)
+	if l.Code == "" && l.Subject != "" { // of an older document
+		return say(caveat, l.Subject+": "+l.Text)
 	}
-	return say(caveat, l.Subject+": "+l.Text)
+	return say(caveat, l.Text)
 }
 
 func summary(c *evidence.Case, opts Options) facts {
@@ -221,7 +221,7 @@ func instruction(i *evidence.Instruction) []block {
 			lines = append(lines, operandLine(o))
 		}
 	}
-	return []block{heading{"Failing instruction"}, lines}
+	return []block{heading{text: "Failing instruction"}, lines}
 }
 
 func operandLine(o evidence.Operand) line {
@@ -250,9 +250,9 @@ func source(s *evidence.Source) []block {
 	if s == nil || len(s.Lines) == 0 {
 		return nil
 	}
-	title := "Source: " + s.File
+	title := heading{"Source", Clean(s.File)}
 	if s.Stale {
-		title += " (newer than the program: lines may have moved)"
+		title.of += " (newer than the program: lines may have moved)"
 	}
 	var lines verbatim
 	for _, x := range s.Lines {
@@ -262,7 +262,7 @@ func source(s *evidence.Source) []block {
 		}
 		lines = append(lines, say(alarm, mark).and(faint, fmt.Sprintf("%5d  ", x.Number)).and(st, expandTabs(x.Text)))
 	}
-	return []block{heading{Clean(title)}, lines}
+	return []block{title, lines}
 }
 
 // expandTabs keeps the indentation of source lines: clean would turn their tabs into escapes.
@@ -298,7 +298,7 @@ func origin(steps []evidence.OriginStep) []block {
 		}
 		lines = append(lines, l.and(faint, proofMark(s.Proof)))
 	}
-	return []block{heading{"Where the bad value came from"}, lines}
+	return []block{heading{text: "Where the bad value came from"}, lines}
 }
 
 func recursion(r *evidence.Recursion) []block {
@@ -314,14 +314,14 @@ func recursion(r *evidence.Recursion) []block {
 	for _, s := range r.Cycle {
 		lines = append(lines, append(say(plain, "  -> "), siteLine(s)...))
 	}
-	return []block{heading{"Recursion"}, lines}
+	return []block{heading{text: "Recursion"}, lines}
 }
 
 func findings(title string, list []evidence.Finding) []block {
 	if len(list) == 0 {
 		return nil
 	}
-	d := []block{heading{title}}
+	d := []block{heading{text: title}}
 	for i, f := range list {
 		if i > 0 {
 			d = append(d, gap{})
@@ -382,5 +382,5 @@ func registers(list []evidence.Register) []block {
 		lines = append(lines, l)
 		list = list[n:]
 	}
-	return []block{heading{"Registers of the failing thread"}, lines}
+	return []block{heading{text: "Registers of the failing thread"}, lines}
 }

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -31,9 +32,9 @@ func causes(c *evidence.Case) []block {
 // unknown says why there is no cause, and how to continue.
 func unknown(u *evidence.Unknown) []block {
 	if u == nil {
-		return []block{heading{"Cause"}, prose{say(caveat, "unknown")}}
+		return []block{heading{text: "Cause"}, prose{say(caveat, "unknown")}}
 	}
-	d := []block{heading{"Cause"}, prose{say(caveat, "unknown: "+u.Why)}}
+	d := []block{heading{text: "Cause"}, prose{say(caveat, "unknown: "+u.Why)}}
 	var list facts
 	for _, b := range u.Because {
 		list = append(list, fact{"because", say(plain, b.Text)})
@@ -55,7 +56,7 @@ func cause(c *evidence.Cause, rank int) []block {
 	case rank > 0:
 		title = fmt.Sprintf("Less likely cause %d", rank+1)
 	}
-	d := []block{heading{title}, prose{say(alarm, c.Summary).and(faint, proofMark(c.Proof))}}
+	d := []block{heading{text: title}, prose{say(alarm, c.Summary).and(faint, proofMark(c.Proof))}}
 	list := facts{{"kind", say(strong, string(c.Kind))}}
 	if c.Variable != "" {
 		list = append(list, fact{"variable", say(name, c.Variable)})
@@ -222,16 +223,17 @@ func lockWords(locks []evidence.Lock) string {
 	}
 	var names []string
 	for _, l := range locks {
-		name := l.Name
-		if name == "" {
-			name = l.Address.String()
-		}
-		if l.Shared {
-			name += " (shared)"
-		}
-		names = append(names, name)
+		names = append(names, lockName(l))
 	}
 	return "holds " + strings.Join(names, ", ")
+}
+
+func lockName(l evidence.Lock) string {
+	name := cmp.Or(l.Name, l.Address.String())
+	if l.Shared {
+		name += " (shared)"
+	}
+	return name
 }
 
 // interleaving shows the failing and the passing run side by side, in time
@@ -304,7 +306,7 @@ func ruledOut(d *evidence.Diagnosis) []block {
 		for _, text := range d.Differences {
 			lines = append(lines, say(plain, "- "+Clean(text)))
 		}
-		blocks = append(blocks, heading{"What differs between failing and passing runs"}, lines)
+		blocks = append(blocks, heading{text: "What differs between failing and passing runs"}, lines)
 	}
 	return append(blocks, excluded(d.Excluded)...)
 }
@@ -317,7 +319,7 @@ func excluded(list []evidence.Fact) []block {
 	for _, x := range list {
 		f = append(f, fact{Clean(x.Name), say(plain, x.Text)})
 	}
-	return []block{heading{"Looked at and ruled out"}, f}
+	return []block{heading{text: "Looked at and ruled out"}, f}
 }
 
 // coverage says which accesses the passes saw, and which they did not.
@@ -337,7 +339,7 @@ func coverage(d *evidence.Diagnosis) []block {
 		summary += ", by " + c.Backend
 	}
 	summary += fmt.Sprintf(", in %v; failing recordings %d, passing %d", time.Duration(c.Nanoseconds).Round(time.Millisecond), d.Failing, d.Passing)
-	blocks := []block{heading{"What was traced"}, prose{say(plain, summary)}}
+	blocks := []block{heading{text: "What was traced"}, prose{say(plain, summary)}}
 	if len(d.Watched) > 0 {
 		blocks = append(blocks, watched(d.Watched))
 	}

@@ -58,7 +58,7 @@ func lastWords(e *evidence.Ending) []block {
 	if len(list) == 0 {
 		return nil
 	}
-	d := []block{heading{"Before the end: what the program wrote, and which system calls failed"}}
+	d := []block{heading{"Before the end", "what the program wrote, and which system calls failed"}}
 	var earlier []string
 	if n := e.EarlierMessages; n > 0 {
 		earlier = append(earlier, wording.Count(n, "write"))

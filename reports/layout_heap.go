@@ -68,7 +68,7 @@ func heapSites(h *evidence.Heap) []block {
 			wording.Size(s.QuarantinedBytes), fmt.Sprint(s.Quarantined), Clean(function), Clean(at),
 		})
 	}
-	d := []block{heading{"By allocation site"}, g}
+	d := []block{heading{text: "By allocation site"}, g}
 	if h.Elided > 0 {
 		d = append(d, verbatim{say(faint, fmt.Sprintf("and %s with less%s; --sites N shows more", wording.Count(h.Elided, "site"), inAll(h)))})
 	}

@@ -23,14 +23,14 @@ func withRefused(c *evidence.Case) *evidence.Case {
 
 func refusedLimit(r *evidence.RefusedCall, ended bool) evidence.Limit {
 	if r.Error == "" {
-		return evidence.Limit{Subject: "recording", Severe: ended, Text: fmt.Sprintf("the filter for system calls that the program set (%s, at moment %s) was not enforced: %s, so what it forbids succeeded",
-			r.Call, r.Moment, r.Why)}
+		return evidence.Limit{Code: evidence.LimitRefused, Subject: "recording", Severe: ended, Reason: fmt.Sprintf("the filter for system calls that the program set (%s, at moment %s) was not enforced: %s, so what it forbids succeeded",
+			r.Call, r.Moment, r.Why)}.Worded()
 	}
 	text := fmt.Sprintf("the recorder, not the kernel, refused %s with %s, first at moment %s: %s", r.Call, r.Error, r.Moment, r.Why)
 	if ended {
 		text += "; the program may have failed because of that alone, and not fail unrecorded"
 	}
-	return evidence.Limit{Subject: "recording", Severe: ended, Text: text}
+	return evidence.Limit{Code: evidence.LimitRefused, Subject: "recording", Severe: ended, Reason: text}.Worded()
 }
 
 // endedItself are the failures of programs that end when something they need is missing.

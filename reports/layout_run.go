@@ -19,7 +19,7 @@ func run(r *evidence.Run) []block {
 	for i := range r.Processes {
 		lines = append(lines, runLine(&r.Processes[i]))
 	}
-	return []block{heading{"Processes of the run that failed, in the order of their ends"}, lines}
+	return []block{heading{text: "Processes of the run that failed, in the order of their ends"}, lines}
 }
 
 func runLine(p *evidence.RunProcess) line {

@@ -22,7 +22,7 @@ func scan(s *evidence.Scan, kind evidence.FailureKind) []block {
 	scope := fmt.Sprintf("scanned %s: %s, %s, of which %d could not be resolved",
 		scopeText(s.Functions), wording.Count(s.Instructions, "instruction"),
 		wording.Count(s.MemoryOperands, "memory operand"), s.Unresolved)
-	d := []block{heading{"Suspects: the shared memory that the failing code touches"},
+	d := []block{heading{"Suspects", "the shared memory that the failing code touches"},
 		verbatim{say(faint, scope)}}
 	switch {
 	case len(s.Suspects) > 0:
@@ -84,8 +84,13 @@ func brief(text string, limit int) string {
 func useList(uses []evidence.SuspectUse) string {
 	const most = 6
 	var parts []string
-	file, seen := "", map[string]bool{}
+	type use struct {
+		place  string
+		access evidence.AccessKind
+	}
+	file, seen := "", map[use]bool{}
 	for _, u := range uses {
+		named := ""
 		text := functionOf(u.Site) + fmt.Sprintf("+%#x", u.Site.FunctionOffset)
 		if u.Site.Function == "" && u.Site.Module != "" {
 			text = fmt.Sprintf("%s+%#x", path.Base(u.Site.Module), uint64(u.Site.ModuleOffset))
@@ -94,13 +99,12 @@ func useList(uses []evidence.SuspectUse) string {
 			text = fmt.Sprint(u.Site.Line)
 			if u.Site.File != file {
 				file = u.Site.File
-				text = path.Base(file) + ":" + text
+				named = path.Base(file) + ":"
 			}
 		}
-		text += " " + accessLetter(u.Access)
-		if key := strings.TrimPrefix(text, path.Base(file)+":"); !seen[key] {
+		if key := (use{text, u.Access}); !seen[key] {
 			seen[key] = true
-			parts = append(parts, text)
+			parts = append(parts, named+text+" "+accessLetter(u.Access))
 		}
 	}
 	if len(parts) > most {

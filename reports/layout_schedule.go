@@ -38,7 +38,7 @@ func schedule(s *evidence.Schedule) []block {
 	for i := range s.Preemptions {
 		lines = append(lines, preemptionLines(&s.Preemptions[i], i)...)
 	}
-	return []block{heading{"The order that makes it fail"}, prose{say(plain, text)}, lines}
+	return []block{heading{text: "The order that makes it fail"}, prose{say(plain, text)}, lines}
 }
 
 func preemptionLines(p *evidence.Preemption, i int) verbatim {

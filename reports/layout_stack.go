@@ -17,7 +17,7 @@ func stacks(c *evidence.Case) []block {
 	if len(c.Stacks) == 0 {
 		return nil
 	}
-	d := []block{heading{"Stacks"}}
+	d := []block{heading{text: "Stacks"}}
 	for _, g := range c.Stacks {
 		lines := verbatim{groupLine(g)}
 		lines = append(lines, stackLines(g.Stack)...)
@@ -238,7 +238,7 @@ func goroutines(list []evidence.Goroutine) []block {
 	if len(list) == 0 {
 		return nil
 	}
-	d := []block{heading{"Goroutines"}}
+	d := []block{heading{text: "Goroutines"}}
 	for _, g := range list {
 		l := say(strong, fmt.Sprintf("goroutine %d", g.ID)).and(plain, " ["+g.Status)
 		if g.Wait != "" {

@@ -29,7 +29,7 @@ func writeMarkdown(w io.Writer, blocks []block) error {
 func markdownBlock(w *bufio.Writer, b block, first bool) error {
 	switch b := b.(type) {
 	case heading:
-		w.WriteString("## " + markdownText(b.text) + "\n")
+		w.WriteString("## " + markdownText(b.String()) + "\n")
 	case prose:
 		if first {
 			w.WriteString("# " + markdownText(b.line.String()) + "\n")

@@ -45,7 +45,7 @@ func (w *textWriter) block(b block, first bool) error {
 	switch b := b.(type) {
 	case heading:
 		w.WriteByte('\n')
-		w.line(say(strong, b.text))
+		w.line(say(strong, b.String()))
 	case prose:
 		if !first {
 			w.WriteByte('\n')

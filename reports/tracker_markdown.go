@@ -115,7 +115,7 @@ func issueParts(c *evidence.Case, opts Options) []issuePart {
 			return
 		}
 		if h, ok := blocks[0].(heading); ok {
-			title, blocks = h.text, blocks[1:]
+			title, blocks = h.String(), blocks[1:]
 		}
 		list = append(list, issuePart{title, folded, blocks})
 	}
@@ -269,7 +269,7 @@ func firstRows(b block, n int) block {
 func shortBlock(b block) block {
 	switch b := b.(type) {
 	case heading:
-		return heading{cutTo(b.text, maxIssueSpan)}
+		return heading{cutTo(b.text, maxIssueSpan), cutTo(b.of, maxIssueSpan)}
 	case prose:
 		return prose{shortLine(b.line)}
 	case facts:
@@ -360,7 +360,7 @@ func (gitHubWriter) block(b block, first bool) (string, error) {
 	var text strings.Builder
 	switch b := b.(type) {
 	case heading:
-		text.WriteString("#### " + quiet(b.text) + "\n")
+		text.WriteString("#### " + quiet(b.String()) + "\n")
 	case prose:
 		text.WriteString(quietLine(b.line, first) + "\n")
 	case facts:
@@ -457,7 +457,7 @@ func (jiraWriter) block(b block, _ bool) (string, error) {
 	var text strings.Builder
 	switch b := b.(type) {
 	case heading:
-		text.WriteString("h4. " + jiraText(b.text) + "\n")
+		text.WriteString("h4. " + jiraText(b.String()) + "\n")
 	case prose:
 		text.WriteString(jiraText(b.line.String()) + "\n")
 	case facts:

@@ -25,6 +25,7 @@ type scan struct {
 	opts     Options
 	scope    []scanned
 	limits   []evidence.Limit
+	full     bool // no more functions are added
 	result   evidence.Scan
 	suspects map[suspectKey]*suspect
 }
@@ -50,7 +51,7 @@ func Run(in Input, opts Options) (evidence.Scan, []evidence.Limit, error) {
 }
 
 func (s *scan) limit(subject, format string, args ...any) {
-	s.limits = append(s.limits, evidence.Limit{Subject: subject, Text: fmt.Sprintf(format, args...)})
+	s.limits = append(s.limits, evidence.Limit{Code: evidence.LimitScan, Subject: subject, Reason: fmt.Sprintf(format, args...)}.Worded())
 }
 
 // findScope fills scope, the failing functions first.
@@ -164,7 +165,8 @@ func (s *scan) add(f scanned) {
 		}
 	}
 	if len(s.scope) >= maxFunctions || s.result.Instructions >= maxInstructions {
-		if len(s.limits) == 0 || s.limits[len(s.limits)-1].Subject != "static scan" {
+		if !s.full {
+			s.full = true
 			s.limit("static scan", "the scope was cut at %d functions and %d instructions", len(s.scope), s.result.Instructions)
 		}
 		return

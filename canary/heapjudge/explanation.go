@@ -259,7 +259,7 @@ func (x *Explanation) AddOrigin(blame *staticscan.Blame) {
 // fill or after the fill was overwritten.
 func (x *Explanation) readStale(o *agent.Object, name string) {
 	if err := x.heap.findFrees(o); err != nil {
-		x.limit(evidence.Limit{Text: err.Error()})
+		x.limit(evidence.Limit{Code: evidence.LimitHeapUnread, Reason: err.Error()}.Worded())
 	}
 	if name == "" {
 		name = "the value"

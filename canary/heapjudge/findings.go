@@ -130,7 +130,8 @@ func (c *collection) addRecorded() error {
 		c.list = append(c.list, &heapFinding{Finding: f, rank: rank, object: e.Object, ready: true})
 	}
 	if c.heap.more > 0 {
-		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("the agent found %s more than it keeps", wording.Count(uint64(c.heap.more), "error"))})
+		c.limits = append(c.limits, evidence.Limit{Code: evidence.LimitHeapFindings, Count: uint64(c.heap.more),
+			Reason: fmt.Sprintf("the agent found %s more than it keeps", wording.Count(uint64(c.heap.more), "error"))}.Worded())
 	}
 	return err
 }
@@ -233,15 +234,15 @@ func (c *collection) complete(most int) []evidence.Finding {
 	slices.SortStableFunc(c.list, func(x, y *heapFinding) int { return cmp.Compare(x.rank, y.rank) })
 	if more := len(c.list) - most; more > 0 {
 		c.list = c.list[:most]
-		c.limits = append(c.limits, evidence.Limit{Text: fmt.Sprintf("%s of the heap are left out; %s damaged in all",
-			wording.Count(uint64(more), "further finding"), objectsAre(c.damaged))})
+		c.limits = append(c.limits, evidence.Limit{Code: evidence.LimitHeapFindings, Count: uint64(more), Reason: fmt.Sprintf("%s of the heap are left out; %s damaged in all",
+			wording.Count(uint64(more), "further finding"), objectsAre(c.damaged))}.Worded())
 	}
 	var objects []*agent.Object
 	for _, f := range c.list {
 		objects = append(objects, f.object, f.beyond)
 	}
 	if err := c.heap.findFrees(objects...); err != nil {
-		c.limits = append(c.limits, evidence.Limit{Text: err.Error()})
+		c.limits = append(c.limits, evidence.Limit{Code: evidence.LimitHeapUnread, Reason: err.Error()}.Worded())
 	}
 	out := make([]evidence.Finding, 0, len(c.list))
 	for _, f := range c.list {

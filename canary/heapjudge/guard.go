@@ -23,13 +23,13 @@ func (x *Explanation) readFromGuard(pointers []pointer) bool {
 	for _, p := range pointers {
 		o, offset, found, gaps := x.heap.GuardWord(uint64(p.addr))
 		if gaps.Count > 0 {
-			x.limit(evidence.Limit{Text: fmt.Sprintf("the guards of the heap were not all compared with the pointer: %v", gaps.First[0])})
+			x.limit(evidence.Limit{Code: evidence.LimitHeapUnread, Reason: fmt.Sprintf("the guards of the heap were not all compared with the pointer: %v", gaps.First[0])}.Worded())
 		}
 		if !found {
 			continue
 		}
 		if err := x.heap.findFrees(&o); err != nil {
-			x.limit(evidence.Limit{Text: err.Error()})
+			x.limit(evidence.Limit{Code: evidence.LimitHeapUnread, Reason: err.Error()}.Worded())
 		}
 		f := x.failure
 		f.Kind, f.Proof = evidence.HeapOverflow, evidence.Inferred

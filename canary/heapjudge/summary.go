@@ -43,7 +43,7 @@ func (s *Summary) CountObjects() {
 	h.Sites = []evidence.HeapSite{}
 	s.siteCounts = t.Sites
 	if err := gapsError("the summary is not complete", t.Gaps); err != nil {
-		s.Limits = append(s.Limits, evidence.Limit{Text: err.Error(), Severe: true})
+		s.Limits = append(s.Limits, evidence.Limit{Code: evidence.LimitHeapUnread, Reason: err.Error(), Severe: true}.Worded())
 	}
 }
 

@@ -182,7 +182,7 @@ func (a *analysis) open() error {
 		return &InputError{err}
 	}
 	if err := a.numberThreads(a.process); err != nil {
-		a.limit(evidence.Limit{Text: err.Error()})
+		a.limit(failedPart(err))
 	}
 	a.markExited(a.process)
 	if err := a.chooseThread(a.req.Thread); err != nil {
@@ -200,7 +200,7 @@ func (a *analysis) classify() error {
 	a.result.Findings = append(a.result.Findings, said(waits.Deadlocks())...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	if err := w.nameCallWaits(); err != nil {
-		a.limit(evidence.Limit{Text: "which system calls threads wait in is not known: " + err.Error()})
+		a.limit(evidence.Limit{Code: evidence.LimitWaits, Reason: "which system calls threads wait in is not known: " + err.Error()}.Worded())
 	}
 	a.passEngine()
 	a.unfold(a.result.Findings)
@@ -267,7 +267,7 @@ func (a *analysis) scan() error {
 		if f.Kind != evidence.ExitStatus {
 			var err error
 			if blame, err = staticscan.Origin(in, staticscan.OriginOptions{}); err != nil {
-				a.limit(evidence.Limit{Text: err.Error()})
+				a.limit(failedPart(err))
 			}
 		}
 		a.name(&blame)

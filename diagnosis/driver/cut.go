@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -52,7 +51,7 @@ func (a *analysis) atCut(ctx context.Context, replays chan<- struct{}) error {
 	case err == nil || errors.As(err, &input) || ctx.Err() != nil:
 		return err
 	case told && (errors.As(err, &diverged) || errors.As(err, &stuck)):
-		a.result.Failure.Sentence = rec.Manifest.Outcome.String() + "; what follows is the process as far as a replay comes, which is not to where its recording ends"
+		a.result.Failure.Sentence = evidence.Say(rec.Manifest.Outcome.String() + "; what follows is the process as far as a replay comes, which is not to where its recording ends")
 		u := a.result.Diagnosis.Unknown
 		u.Because = slices.Insert(u.Because, 0, evidence.Limit{Code: evidence.LimitReplayEnded, Reason: err.Error()}.Worded())
 		return nil
@@ -66,12 +65,12 @@ func (a *analysis) hung() {
 	rec := a.failing[0]
 	o := &rec.Manifest.Outcome
 	f := &a.result.Failure
-	f.Sentence += "; " + strings.TrimSuffix(cutSentence(o), here)
+	f.Sentence += evidence.Say("; " + outcomeSentence(o))
 	o.Stuck, o.Thread, o.TID = record.StuckBlocked, 0, 0
 	if slices.ContainsFunc(a.result.Findings, func(f evidence.Finding) bool { return f.Kind == evidence.FindingDeadlock }) {
 		o.Stuck = record.StuckCycle
 	}
-	a.limit(evidence.Limit{Subject: rec.Dir, Text: noCore})
+	a.limit(evidence.Limit{Code: evidence.LimitNoCore, Subject: rec.Dir, Reason: noCore}.Worded())
 }
 
 // standing describes a process whose recording does not have its end, and whose threads do not wait
@@ -83,7 +82,7 @@ func (a *analysis) standing(ctx context.Context) error {
 		return err
 	}
 	f := &a.result.Failure
-	*f = evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.Inferred, Sentence: cutSentence(&rec.Manifest.Outcome), Site: f.Site, Source: f.Source}
+	*f = evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.Inferred, Sentence: evidence.Say(outcomeSentence(&rec.Manifest.Outcome) + here), Site: f.Site, Source: f.Source}
 	a.result.Diagnosis = &evidence.Diagnosis{Recording: rec.Dir, Failing: len(a.failing), Passing: len(a.passing), Unknown: newAdvice(&a.req, &a.recordings, a.result, a.process).cutUnknown()}
 	a.finish()
 	// The thread has not failed, and is shown like all others.
@@ -99,19 +98,19 @@ const (
 	noCore = "the recording has no core; what one tells was read from a replay"
 )
 
-func cutSentence(o *record.Outcome) string {
+func outcomeSentence(o *record.Outcome) string {
 	switch o.Kind {
 	case record.OutcomeSignal:
 		text := "the process died of " + wording.Signal(o.Signal) + " and left no core"
 		if why := o.MemoryWords(); why != "" {
 			text += ": " + why
 		}
-		return text + here
+		return text
 	case record.OutcomeRunning:
-		return "the recorder was killed, or it still records: how the process ended is not known" + here
+		return "the recorder was killed, or it still records: how the process ended is not known"
 	}
 	if o.Text != "" {
-		return o.Text + here
+		return o.Text
 	}
-	return "the recording ended before the program: how that ended is not known" + here
+	return "the recording ended before the program: how that ended is not known"
 }

@@ -42,15 +42,15 @@ func (d *draft) runStage(name string, run func() error) {
 	defer func() {
 		d.result.Timings = append(d.result.Timings, evidence.Timing{Stage: name, Duration: time.Since(start)})
 		if r := recover(); r != nil {
-			d.limit(evidence.Limit{Severe: true,
-				Text: fmt.Sprintf("the stage %s failed inside and its part is missing: %v; please report this: %s", name, r, panicSite(debug.Stack()))})
+			d.limit(evidence.Limit{Code: evidence.LimitFailedPart, Severe: true,
+				Reason: fmt.Sprintf("the stage %s failed inside and its part is missing: %v; please report this: %s", name, r, panicSite(debug.Stack()))}.Worded())
 		}
 	}()
 	// A file that is cut while it is mapped faults here (mmap(2), SIGBUS). The fault must cost this
 	// stage and not the report.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if err := run(); err != nil {
-		d.limit(evidence.Limit{Text: err.Error()})
+		d.limit(failedPart(err))
 	}
 }
 
@@ -58,6 +58,11 @@ func (d *draft) say(text string) {
 	if d.progress != nil {
 		d.progress(text)
 	}
+}
+
+// failedPart is the limit of a part that failed. The error names the part.
+func failedPart(err error) evidence.Limit {
+	return evidence.Limit{Code: evidence.LimitFailedPart, Reason: err.Error()}.Worded()
 }
 
 func (d *draft) limit(l ...evidence.Limit) { d.result.Limits = append(d.result.Limits, l...) }

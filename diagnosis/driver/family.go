@@ -127,7 +127,7 @@ func (rs *recordings) tellProcesses(d *draft, p *image.Process) {
 	}
 	family := record.ReadFamily(top)
 	if family.Unread != nil {
-		d.limit(evidence.Limit{Subject: top.Dir, Text: "recordings of child processes cannot be read: " + family.Unread.Error()})
+		d.limit(evidence.Limit{Code: evidence.LimitFamily, Subject: top.Dir, Reason: "recordings of child processes cannot be read: " + family.Unread.Error()}.Worded())
 	}
 	run := &evidence.Run{}
 	failed := family.Failed()

@@ -41,19 +41,23 @@ func (a *analysis) functions() []string {
 		}
 		switch {
 		case len(found) > mostFunctions:
-			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: %d functions have this name, the first %d are scanned; give more of its name, as in %s",
-				name, len(found), mostFunctions, found[0].full)})
+			a.limit(unclearFunction(name, fmt.Sprintf("%d functions have this name, the first %d are scanned; give more of its name, as in %s",
+				len(found), mostFunctions, found[0].full)))
 			found = found[:mostFunctions]
 		case len(found) == 0 && len(like) > 0:
-			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: no function has this name; like it are %s", name, strings.Join(like, ", "))})
+			a.limit(unclearFunction(name, "no function has this name; like it are "+strings.Join(like, ", ")))
 		case len(found) == 0:
-			a.limit(evidence.Limit{Severe: true, Text: fmt.Sprintf("--function %s: no function has this name", name)})
+			a.limit(unclearFunction(name, "no function has this name"))
 		}
 		for _, f := range found {
 			list = append(list, f.linkage)
 		}
 	}
 	return list
+}
+
+func unclearFunction(name, text string) evidence.Limit {
+	return evidence.Limit{Code: evidence.LimitFunction, Names: []string{name}, Severe: true, Reason: "--function " + name + ": " + text}.Worded()
 }
 
 // inlining are the functions into which a function without code of its own was inlined.

@@ -15,7 +15,7 @@ func (a *analysis) goroutines() error {
 		return nil
 	}
 	if a.result.Program.Source == evidence.SourceLive || a.process.CoreFile() == "" {
-		a.limit(evidence.Limit{Subject: exe.Path, Text: "goroutines are listed for core files only"})
+		a.limit(evidence.Limit{Code: evidence.LimitGoroutines, Subject: exe.Path, Reason: "goroutines are listed for core files only"}.Worded())
 		return nil
 	}
 	result, err := gocore.Read(gocore.Options{Core: a.process.CoreFile(), Exe: exe.File, DebugDirs: a.req.DebugDirs})

@@ -199,7 +199,7 @@ func (a *analysis) explainHandled(ctx context.Context, at *eventlog.HandledSigna
 		return err
 	case errors.As(err, &diverged) || errors.As(err, &stuck) || errors.As(err, &none):
 	default:
-		before.limit(evidence.Limit{Subject: rec.Dir, Text: err.Error()})
+		before.limit(evidence.Limit{Code: evidence.LimitReplayEnded, Subject: rec.Dir, Reason: err.Error()}.Worded())
 	}
 	*a = before
 	return a.explain(ctx, replays)
@@ -218,9 +218,9 @@ func (a *analysis) atSignal(p *image.Process, at *eventlog.HandledSignal) {
 	a.ending, a.process = a.process, p
 	a.unwinder, a.walked, a.stacks, a.waiting = nil, nil, nil, nil
 	a.signalAt, a.handled, a.exit = at, nil, nil
-	a.limit(evidence.Limit{Subject: a.failing[0].Dir, Text: "the process is told as a replay has it when the signal came that its handler took; other threads may have come farther in the recorded run"})
+	a.limit(evidence.Limit{Code: evidence.LimitBeforeHandler, Subject: a.failing[0].Dir, Reason: "the process is told as a replay has it when the signal came that its handler took; other threads may have come farther in the recorded run"}.Worded())
 	if err := a.numberReplayed(a.process); err != nil {
-		a.limit(evidence.Limit{Text: err.Error()})
+		a.limit(failedPart(err))
 	}
 	a.thread = p.FailingThread()
 }

@@ -217,16 +217,16 @@ func recordedNumbers(p *image.Process) map[int]int {
 func (rs *recordings) completeOutcome(t *image.Thread) evidence.Limit {
 	rec := rs.failing[0]
 	o := &rec.Manifest.Outcome
-	text := noCore
+	code, text := evidence.LimitNoCore, noCore
 	if o.Kind != record.OutcomeSignal {
-		text = fmt.Sprintf("how the recorded process ended is not in its recording (%v); the failure is what a replay reaches after the last event", o)
+		code, text = evidence.LimitEndUnknown, fmt.Sprintf("how the recorded process ended is not in its recording (%v); the failure is what a replay reaches after the last event", o)
 		pc := t.Registers.PC()
 		*o = record.Outcome{Kind: record.OutcomeSignal, Signal: t.Signal.Number, Thread: uint32(t.Ref.Number), TID: t.Ref.TID, PC: &pc}
 		if t.Signal.HasAddr {
 			o.FaultAddr = &t.Signal.Addr
 		}
 	}
-	return evidence.Limit{Subject: rec.Dir, Text: text}
+	return evidence.Limit{Code: code, Subject: rec.Dir, Reason: text}.Worded()
 }
 
 // stuck reports whether the process was ended because none of its threads could continue.

@@ -31,10 +31,10 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 	r := &replayStage{req: &a.req, draft: &a.draft, recordings: &a.recordings, stoppedProcess: &a.stoppedProcess, sources: a.sources(),
 		input: a.verdictInput(), started: time.Now().Add(-a.handledSpent)}
 	if err := r.searchSchedule(ctx); err != nil {
-		a.limit(evidence.Limit{Text: err.Error()})
+		a.limit(failedPart(err))
 	}
 	if err := r.tellLastWords(ctx); err != nil {
-		a.limit(evidence.Limit{Text: err.Error()})
+		a.limit(failedPart(err))
 	}
 	if err := r.findCause(ctx); err != nil {
 		return err

@@ -33,8 +33,8 @@ func (r *replayStage) searchSchedule(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("the search for the schedule of %s: %w", rec.Dir, err)
 		case found != nil && !found.Reproduced:
-			r.limit(evidence.Limit{Subject: rec.Dir, Text: fmt.Sprintf("its replay does not reach the recorded end, and a search of %d attempts found no schedule that does: the furthest reached event %d of %d, and causes are searched in that part. 'diagnose replay --resume --budget 30m %s' continues the search",
-				found.Attempts, found.Events, found.Total, rec.Dir)})
+			r.limit(evidence.Limit{Code: evidence.LimitSchedule, Subject: rec.Dir, Count: uint64(found.Events), Of: uint64(found.Total), Reason: fmt.Sprintf("its replay does not reach the recorded end, and a search of %d attempts found no schedule that does: the furthest reached event %d of %d, and causes are searched in that part. 'diagnose replay --resume --budget 30m %s' continues the search",
+				found.Attempts, found.Events, found.Total, rec.Dir)}.Worded())
 		}
 	}
 	return nil

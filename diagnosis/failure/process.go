@@ -48,7 +48,7 @@ type limitList struct {
 }
 
 func (l *limitList) limit(subject, text string) {
-	l.list = append(l.list, evidence.Limit{Subject: subject, Text: text})
+	l.list = append(l.list, evidence.Limit{Code: evidence.LimitClassification, Subject: subject, Reason: text}.Worded())
 }
 
 // threadNumbered returns the thread with a kernel thread id.

@@ -103,7 +103,7 @@ func (r *Result) version(exe string) error {
 }
 
 func (r *Result) limit(subject, text string) {
-	r.Limits = append(r.Limits, evidence.Limit{Subject: subject, Text: text})
+	r.Limits = append(r.Limits, evidence.Limit{Code: evidence.LimitGoroutines, Subject: subject, Reason: text}.Worded())
 }
 
 // reader is one opened core.

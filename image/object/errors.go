@@ -12,11 +12,18 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	where := e.File
 	if e.Section != "" {
-		where += ": " + e.Section
+		return e.File + ": " + e.InFile()
 	}
-	text := fmt.Sprintf("%s at %#x: %s", where, e.Offset, e.Reason)
+	return e.File + " " + e.InFile()
+}
+
+// InFile is the text without the file's name.
+func (e *FormatError) InFile() string {
+	text := fmt.Sprintf("at %#x: %s", e.Offset, e.Reason)
+	if e.Section != "" {
+		text = e.Section + " " + text
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}

@@ -46,8 +46,8 @@ func (u *Unwinder) Limits() []evidence.Limit {
 	for _, m := range u.modules.known {
 		m.mutex.Lock()
 		if m.problem != nil {
-			list = append(list, evidence.Limit{Subject: m.module.Path,
-				Text: fmt.Sprintf("stack frames in it may be guessed: %v", m.problem)})
+			list = append(list, evidence.Limit{Code: evidence.LimitUnwinding, Subject: m.module.Path,
+				Reason: fmt.Sprintf("stack frames in it may be guessed: %v", m.problem)}.Worded())
 		}
 		m.mutex.Unlock()
 	}

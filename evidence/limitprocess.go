@@ -1,0 +1,70 @@
+package evidence
+
+import "fmt"
+
+// The limits of what a stopped process or its core shows. Subject is the file, object or thread,
+// Reason says what is the matter.
+const (
+	// LimitTruncated: the core or a part of it is cut off; it may lack anything.
+	LimitTruncated LimitCode = "core-truncated"
+	// LimitMemory: Count of Of mappings are not whole in the core; Names are some of them.
+	LimitMemory LimitCode = "memory-missing"
+	// LimitNoFileList: the core does not name the mapped files.
+	LimitNoFileList LimitCode = "no-file-list"
+	// LimitMissingFiles: Count objects have no file; Names are the first of them.
+	LimitMissingFiles LimitCode = "files-missing"
+	// LimitOtherFile: the file found is not the one that the process ran.
+	LimitOtherFile LimitCode = "file-mismatch"
+	// LimitUncheckedFile: whether the file found is the one that the process ran is not known.
+	LimitUncheckedFile LimitCode = "file-unchecked"
+	// LimitManyObjects: the process maps more than Count objects; the others are left out.
+	LimitManyObjects LimitCode = "too-many-objects"
+	// LimitDamagedFile: a part of a file cannot be read.
+	LimitDamagedFile LimitCode = "file-damaged"
+	// LimitNoDebugInfo: an object has no debug information, or some of it cannot be read.
+	LimitNoDebugInfo LimitCode = "no-debug-information"
+	// LimitUnwinding: frames in the object may be guessed.
+	LimitUnwinding LimitCode = "frames-guessed"
+	// LimitVDSO: the vDSO cannot be read.
+	LimitVDSO LimitCode = "vdso-unreadable"
+	// LimitThreadRuns: a thread of a live process did not stop and is left out.
+	LimitThreadRuns LimitCode = "thread-not-stopped"
+	// LimitGoroutines: goroutines, or what they wait for, are not known or may be wrong.
+	LimitGoroutines LimitCode = "goroutines-unknown"
+	// LimitHeapUnread: parts of the agent's heap cannot be read.
+	LimitHeapUnread LimitCode = "heap-unread"
+	// LimitHeapFindings: findings of the heap are left out.
+	LimitHeapFindings LimitCode = "heap-findings-left-out"
+	// LimitScan: the scan for suspects does not cover all code, or does not list all of them.
+	LimitScan LimitCode = "scan-cut"
+	// LimitFunction: Names[0], which the user asked for, is no function, or is many.
+	LimitFunction LimitCode = "function-unclear"
+	// LimitClassification: a fact that the kind of the failure depends on is not known.
+	LimitClassification LimitCode = "failure-facts-unknown"
+	// LimitNoCore: the recording has no core; a replay shows the process.
+	LimitNoCore LimitCode = "no-core"
+	// LimitEndUnknown: how the recorded process ended is not known.
+	LimitEndUnknown LimitCode = "end-unknown"
+	// LimitSchedule: no schedule was found with which the replay reaches the recorded end. Count
+	// of Of events were reached.
+	LimitSchedule LimitCode = "schedule-not-found"
+	// LimitBeforeHandler: the process is shown at the signal that its handler took.
+	LimitBeforeHandler LimitCode = "before-handler"
+	// LimitFamily: recordings of other processes of the run cannot be read.
+	LimitFamily LimitCode = "family-unread"
+	// LimitWaits: what threads wait for is not known.
+	LimitWaits LimitCode = "waits-unknown"
+	// LimitRefused: the recorder refused a system call, or did not enforce a filter.
+	LimitRefused LimitCode = "call-refused"
+)
+
+// processWords is the text of the limits above whose reason names the subject.
+func (l *Limit) processWords() (string, bool) {
+	switch l.Code {
+	case LimitMissingFiles, LimitOtherFile, LimitUncheckedFile, LimitNoDebugInfo, LimitThreadRuns:
+		return l.Reason, true
+	case LimitManyObjects:
+		return fmt.Sprintf("the process maps more than %d objects; the others are left out", l.Count), true
+	}
+	return "", false
+}
