@@ -43,6 +43,7 @@ func (d *placeDescription) describe() {
 	default:
 		d.unmapped()
 	}
+	place.Text = evidence.Say(place.Text)
 }
 
 // mapped describes an address within a mapping.

@@ -14,6 +14,8 @@ import (
 type expression struct {
 	text string
 	typ  debuginfo.Type
+	// result: the text says which call returned the value; it is no expression of the program.
+	result bool
 }
 
 // maxWords bounds the work of describing all values of a frame: formulas
@@ -29,7 +31,7 @@ func (s *slice) describe(n *node, depth int) (expression, bool) {
 	}
 	if n.reg.General() {
 		if v, ok := s.registerVariable(n.reg, n.pos); ok {
-			return expression{v.Name, v.Type}, true
+			return expression{text: v.Name, typ: v.Type}, true
 		}
 	}
 	switch n.op {
@@ -43,11 +45,11 @@ func (s *slice) describe(n *node, depth int) (expression, bool) {
 		return s.describeSum(n, depth)
 	case opEntry:
 		if v, ok := s.parameter(n.reg); ok && n.reg.General() {
-			return expression{v.Name, v.Type}, true
+			return expression{text: v.Name, typ: v.Type}, true
 		}
 	case opResult:
 		if name := s.calledName(n.def); name != "" {
-			return expression{text: resultOf + lastName(name)}, true
+			return expression{text: resultOf + lastName(name), result: true}, true
 		}
 	}
 	return expression{}, false
@@ -86,7 +88,7 @@ func (s *slice) describeLoad(n *node, depth int) (expression, bool) {
 	if addr, ok := s.location(n); ok && n.at.kind == stack {
 		if v, ok := s.memoryVariable(addr, n.pos); ok {
 			p := walk(v.Type, int64(addr-v.addr), int64(n.size), n.at.varies)
-			return expression{v.Name + p.path, p.typ}, true
+			return expression{text: v.Name + p.path, typ: p.typ}, true
 		}
 		// A spilled register has no name, but what was spilled may have.
 		return s.describe(n.stored, depth+1)
@@ -153,7 +155,7 @@ func (s *slice) describePlace(n *node, size int, pos, depth int) (expression, bo
 	// A variable that holds the address itself is the better base.
 	if base, offset := peel(n); base != nil && base.reg.General() {
 		if v, ok := s.registerVariable(base.reg, base.pos); ok {
-			if e, ok := s.deref(expression{v.Name, v.Type}, offset, size, nil, depth); ok {
+			if e, ok := s.deref(expression{text: v.Name, typ: v.Type}, offset, size, nil, depth); ok {
 				return e, true
 			}
 		}
@@ -197,7 +199,7 @@ func (s *slice) deref(base expression, offset int64, size int, index []term, dep
 	width := int64(max(size, 1))
 	if len(index) == 0 {
 		text, p, ok := through(base.text, base.typ, offset, width, false)
-		return expression{text, p.typ}, ok
+		return expression{text: text, typ: p.typ}, ok
 	}
 	if _, _, ok := through(base.text, base.typ, offset, width, false); !ok {
 		return expression{}, false
@@ -207,11 +209,11 @@ func (s *slice) deref(base expression, offset int64, size int, index []term, dep
 		inside := ((offset % target.Size()) + target.Size()) % target.Size()
 		p := walk(target, inside, width, false)
 		word := s.indexText(index[0], target.Size(), (offset-inside)/target.Size(), depth)
-		return expression{grouped(base.text) + "[" + word + "]" + p.path, p.typ}, true
+		return expression{text: grouped(base.text) + "[" + word + "]" + p.path, typ: p.typ}, true
 	}
 	p := walk(target, offset, width, true)
 	text := dereference(base.text, "", p.path, base.typ.Reference())
-	return expression{s.fillIndex(text, index, p, depth), p.typ}, true
+	return expression{text: s.fillIndex(text, index, p, depth), typ: p.typ}, true
 }
 
 // indexText writes an index, plus a constant part.
@@ -246,9 +248,9 @@ func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int
 	if s.isDataOrTLS(uint64(offset)) || len(terms) == 0 && s.isStatic(uint64(offset)) {
 		g := s.nameData(evidence.Addr(offset), width, len(terms) > 0, s.codeAt(pos))
 		if len(terms) == 0 {
-			return expression{g.name, g.typ}, true
+			return expression{text: g.name, typ: g.typ}, true
 		}
-		return expression{s.fillIndex(g.name, terms, part{}, depth), g.typ}, true
+		return expression{text: s.fillIndex(g.name, terms, part{}, depth), typ: g.typ}, true
 	}
 	for i, t := range terms {
 		start, ok := s.frameAddress(t)
@@ -266,7 +268,7 @@ func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int
 		if len(rest) > 0 {
 			text = s.fillIndex(text, rest, p, depth)
 		}
-		return expression{text, p.typ}, true
+		return expression{text: text, typ: p.typ}, true
 	}
 	return expression{}, false
 }

@@ -3,7 +3,6 @@ package staticscan
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
@@ -179,6 +178,7 @@ func (t *trail) absoluteStep(s *slice, c culprit) {
 	step.Text = fmt.Sprintf("the address is fixed in the instruction: %s", t.blame.Accessed)
 	step.Symbol = t.blame.Accessed
 	step.Proof = evidence.FromCore
+	step.Text = evidence.Say(step.Text)
 	t.blame.Steps = append(t.blame.Steps, step)
 }
 
@@ -197,6 +197,7 @@ func (t *trail) add(step evidence.OriginStep) {
 	if t.guess && step.Proof == evidence.FromCore {
 		step.Proof = evidence.Inferred
 	}
+	step.Text = evidence.Say(step.Text)
 	t.blame.Steps = append(t.blame.Steps, step)
 }
 
@@ -228,7 +229,7 @@ func (t *trail) registerStep(s *slice, r x86.Reg, n *node) {
 }
 
 func valueOf(e expression) string {
-	if strings.HasPrefix(e.text, resultOf) {
+	if e.result {
 		return e.text
 	}
 	return "the value of " + e.text

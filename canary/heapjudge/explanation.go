@@ -134,7 +134,7 @@ func (x *Explanation) readFromFreed(pointers []pointer) (bool, error) {
 			f.Proof = evidence.Inferred
 		}
 		x.filled = &filled{object: o, pointer: p, offset: offset}
-		f.Fault.Place.Text = fmt.Sprintf("not canonical: what %s at %v is filled with%s", sized(&o), o.Addr, added(int64(f.Fault.Addr-p.addr)+offset))
+		f.Fault.Place.Text = evidence.Say(fmt.Sprintf("not canonical: what %s at %v is filled with%s", sized(&o), o.Addr, added(int64(f.Fault.Addr-p.addr)+offset)))
 		x.Words = &Words{What: "use after free", Why: x.filled.why(x.heap, "")}
 		return true, err
 	}
@@ -202,12 +202,13 @@ func (x *Explanation) faultBeside(o *agent.Object, where agent.Where, proof evid
 	f := x.failure
 	addr := f.Fault.Addr
 	place := &f.Fault.Place
-	place.Class, place.Text, place.Proof = evidence.PlaceHeap, offsetWords(addr, o), proof
+	text := offsetWords(addr, o)
 	if where == agent.InGuardPage {
-		place.Text += ", in the guard page after it"
+		text += ", in the guard page after it"
 	}
+	place.Class, place.Text, place.Proof = evidence.PlaceHeap, evidence.Say(text), proof
 	object := x.heap.Object(o)
-	why := joined(fmt.Sprintf("%v is %s", addr, place.Text), lifeWords(object))
+	why := joined(fmt.Sprintf("%v is %s", addr, text), lifeWords(object))
 	x.faulted = o
 	switch {
 	case f.Kind == evidence.ExecuteOfData:

@@ -34,7 +34,7 @@ func (x *Explanation) readFromGuard(pointers []pointer) bool {
 		f := x.failure
 		f.Kind, f.Proof = evidence.HeapOverflow, evidence.Inferred
 		x.guarded = &guardWord{p, o, offset}
-		f.Fault.Place.Text = "not canonical: the agent's canary, which lies beside objects" + added(int64(f.Fault.Addr-p.addr)+offset)
+		f.Fault.Place.Text = evidence.Say("not canonical: the agent's canary, which lies beside objects" + added(int64(f.Fault.Addr-p.addr)+offset))
 		x.Words = &Words{What: "heap overflow", Why: joined(fmt.Sprintf(
 			"%v is the agent's guard of %s at %v%s", p.addr, sized(&o), o.Addr, added(offset)), lifeWords(x.heap.Object(&o)))}
 		return true

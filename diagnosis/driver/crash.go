@@ -304,7 +304,7 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	if a.heap == nil { // otherwise malloc is the agent's
 		if freed := readFromFreeBlock(a.process, blame); freed != nil {
 			a.names.Freed = true
-			a.result.Findings = append(a.result.Findings, *freed)
+			a.result.Findings = append(a.result.Findings, said([]evidence.Finding{*freed})...)
 		}
 	}
 	a.resay()
@@ -345,7 +345,7 @@ func (a *analysis) finish() {
 	a.limit(p.AllLimits()...)
 	if c.Failure.Kind == "" {
 		c.Failure = evidence.Failure{Kind: evidence.UnknownFailure, Proof: evidence.Inferred,
-			Sentence: "the failure could not be judged; the limits say why"}
+			Sentence: evidence.Say("the failure could not be judged; the limits say why")}
 	}
 	if c.Stacks == nil {
 		c.Stacks = []evidence.ThreadGroup{}

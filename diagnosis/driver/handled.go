@@ -228,7 +228,7 @@ func (a *analysis) atSignal(p *image.Process, at *eventlog.HandledSignal) {
 // handledFaults adds the fault that jumped has judged to the findings.
 func (a *analysis) handledFaults() error {
 	if a.handledFault != nil {
-		a.result.Findings = append(a.result.Findings, *a.handledFault)
+		a.result.Findings = append(a.result.Findings, said([]evidence.Finding{*a.handledFault})...)
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ func (a *analysis) killedForMemory(o *record.Outcome) error {
 	}
 	use, limits, err := a.heap.Heap().MemoryUse()
 	a.limit(limits...)
-	a.result.Findings = append(a.result.Findings, evidence.Finding{Kind: evidence.FindingOutOfMemory, Proof: evidence.Inferred, Facts: use,
-		Summary: "out of memory: " + why + ", and it died of SIGKILL"})
+	a.result.Findings = append(a.result.Findings, said([]evidence.Finding{{Kind: evidence.FindingOutOfMemory, Proof: evidence.Inferred, Facts: use,
+		Summary: "out of memory: " + why + ", and it died of SIGKILL"}})...)
 	return err
 }
 

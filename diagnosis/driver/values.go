@@ -65,6 +65,7 @@ func (v valueReader) stackOf(g *group, locals int) evidence.Stack {
 	if g.stack.Truncated && out.Stopped == "" {
 		out.Stopped = "the limit of frames was reached"
 	}
+	out.Stopped = evidence.Say(out.Stopped)
 	own := ownFrame(g.stack.Frames, v.failed)
 	index := 0
 	for i := range g.stack.Frames {

@@ -110,7 +110,7 @@ func lookAt(c *call, s *replay.Stopped) error {
 	c.seen = true
 	c.stack, c.site = watchtrace.StackAfterCall(p)
 	if n := len(c.stack.Frames); n > mostFrames {
-		c.stack.Frames, c.stack.Stopped = c.stack.Frames[:mostFrames], fmt.Sprintf("%d outer frames are left out", n-mostFrames)
+		c.stack.Frames, c.stack.Stopped = c.stack.Frames[:mostFrames], evidence.Say(fmt.Sprintf("%d outer frames are left out", n-mostFrames))
 	}
 	return nil
 }

@@ -198,9 +198,9 @@ func (j *judge) killed(f *evidence.Failure) {
 	switch {
 	case f.Signal.SenderPID == 0:
 	case f.Signal.SenderPID == j.process.pid:
-		sender = "the process sent " + f.Signal.Name + " to itself"
+		sender = evidence.Say("the process sent " + f.Signal.Name + " to itself")
 	case f.Message != "":
-		sender = senderText(f.Signal)
+		sender = evidence.Say(senderText(f.Signal))
 	}
 	f.Message = joinClauses(sender, f.Message)
 }

@@ -21,7 +21,7 @@ func (e *exceptionReader) describeException(t thrown) *evidence.Exception {
 	out := &evidence.Exception{Object: &object, Proof: t.proof}
 	mangled, err := e.typeInfoName(t.typeInfo)
 	if err != nil {
-		out.WhatUnavailable = "the exception's type cannot be read: " + err.Error()
+		out.WhatUnavailable = evidence.Say("the exception's type cannot be read: " + err.Error())
 		return out
 	}
 	out.Type = typeName(mangled)
@@ -30,7 +30,7 @@ func (e *exceptionReader) describeException(t thrown) *evidence.Exception {
 		text, err = e.what(t.typeInfo, object)
 	}
 	if err != nil {
-		out.WhatUnavailable = err.Error()
+		out.WhatUnavailable = evidence.Say(err.Error())
 	}
 	out.What = text
 	return out

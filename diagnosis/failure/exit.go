@@ -21,7 +21,7 @@ func (j *judge) exited(f *evidence.Failure, in *Input) {
 	if !j.stack.mainReturned() {
 		return
 	}
-	f.Message, f.Site = "main returned it", nil
+	f.Message, f.Site = evidence.Say("main returned it"), nil
 	if main, ok := j.process.SymbolNamed("main"); ok {
 		calls := in.Process.Symbolize(main.Addr, image.AtInstruction)
 		site := calls[len(calls)-1].Site

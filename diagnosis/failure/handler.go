@@ -71,7 +71,7 @@ func (h *handlerFrames) handled(f *evidence.Failure) {
 			continue
 		}
 		if inner.Number != f.Signal.Number || sentByProcess(inner.Code) {
-			f.Message = "the handler of " + inner.Name + " raised " + f.Signal.Name
+			f.Message = evidence.Say("the handler of " + inner.Name + " raised " + f.Signal.Name)
 		}
 		f.Signal = inner
 		h.stack.drop(i + 1)
@@ -94,7 +94,7 @@ func (h *handlerFrames) exitedInHandler(f *evidence.Failure, status int) bool {
 		if !ok {
 			continue
 		}
-		f.Message = fmt.Sprintf("the handler of %s ended the process with status %d", inner.Name, status)
+		f.Message = evidence.Say(fmt.Sprintf("the handler of %s ended the process with status %d", inner.Name, status))
 		f.Signal, f.Status = inner, status
 		h.stack.drop(i + 1)
 		return true

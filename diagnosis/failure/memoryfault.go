@@ -148,7 +148,7 @@ func (j *judge) unmappedKind(f *evidence.Failure, addr evidence.Addr) evidence.F
 func (j *judge) permissionKind(f *evidence.Failure, m *image.Mapping) evidence.FailureKind {
 	switch {
 	case f.Signal.Code == segvPkuErr:
-		f.Message = "a memory protection key forbids the access"
+		f.Message = evidence.Say("a memory protection key forbids the access")
 		return evidence.ProtectedPage
 	case !m.Readable() && !m.Writable() && !m.Executable():
 		if strings.HasPrefix(m.Perms, "?") && f.Fault.Access != evidence.Read {
@@ -247,14 +247,14 @@ func (j *judge) otherProtection(f *evidence.Failure) {
 		if ok && uint64(addr)%uint64(op.Size) != 0 {
 			f.Kind, f.Proof = evidence.UnknownFailure, evidence.Inferred
 			f.Fault = &evidence.Fault{Addr: addr, Access: op.Access, Size: op.Size, Place: j.process.Place(addr), Proof: evidence.Inferred}
-			f.Message = fmt.Sprintf("%s needs an address that is a multiple of %d", j.cpu.inst.Op, op.Size)
+			f.Message = evidence.Say(fmt.Sprintf("%s needs an address that is a multiple of %d", j.cpu.inst.Op, op.Size))
 			return
 		}
 	}
 	f.Kind = evidence.UnknownFailure
 	if privileged[j.cpu.inst.Op] {
 		f.Kind = evidence.IllegalInsn
-		f.Message = j.cpu.inst.Op + " is for the kernel only"
+		f.Message = evidence.Say(j.cpu.inst.Op + " is for the kernel only")
 	}
 }
 

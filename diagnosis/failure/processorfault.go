@@ -32,12 +32,12 @@ func (j *judge) bus(f *evidence.Failure) {
 	}
 	switch f.Signal.Code {
 	case busAdrAln:
-		f.Message = "the address is not aligned and the program asked for alignment checks"
+		f.Message = evidence.Say("the address is not aligned and the program asked for alignment checks")
 	case busMceErrA, busMceErrB:
-		f.Message = "the hardware reported broken memory"
+		f.Message = evidence.Say("the hardware reported broken memory")
 	default:
 		if m := j.process.MappingAt(addr); m != nil && m.Path != "" {
-			f.Message = fmt.Sprintf("beyond the end of %s (file offset %#x)", m.Path, m.Offset+uint64(addr-m.Start))
+			f.Message = evidence.Say(fmt.Sprintf("beyond the end of %s (file offset %#x)", m.Path, m.Offset+uint64(addr-m.Start)))
 		}
 	}
 }
@@ -138,13 +138,13 @@ func fits(high, low, divisor uint64, size int, signed bool) bool {
 func (j *judge) illegal(f *evidence.Failure) {
 	f.Kind = evidence.IllegalInsn
 	if j.cpu.inst == nil {
-		f.Message = j.cpu.undecodable()
+		f.Message = evidence.Say(j.cpu.undecodable())
 		return
 	}
 	switch j.cpu.inst.Op {
 	case "ud2":
 		f.Kind = evidence.TrapInsn
-		f.Message = "ud2, which compilers emit for __builtin_trap and for code that must not be reached"
+		f.Message = evidence.Say("ud2, which compilers emit for __builtin_trap and for code that must not be reached")
 	case "ud1", "ud0":
 		f.Kind = evidence.TrapInsn
 	}
@@ -166,7 +166,7 @@ func (j *judge) trap(f *evidence.Failure) {
 	if err == nil && inst != nil && inst.Op == "int3" && inst.Len == 1 {
 		j.cpu.inst = inst
 		f.Instruction = j.cpu.describe(inst)
-		f.Message = "int3, a breakpoint instruction in the program"
+		f.Message = evidence.Say("int3, a breakpoint instruction in the program")
 	}
 }
 
@@ -179,9 +179,10 @@ func (j *judge) systemCall(f *evidence.Failure) {
 		number = int64(rax)
 	}
 	f.Instruction = nil
-	f.Message = fmt.Sprintf("%s (%d)", systemCallName(number), number)
+	text := fmt.Sprintf("%s (%d)", systemCallName(number), number)
 	if f.Signal.Code == sysSeccomp {
-		f.Message += " is forbidden by the process's seccomp filter"
+		text += " is forbidden by the process's seccomp filter"
 	}
+	f.Message = evidence.Say(text)
 	f.Signal.Addr, f.Signal.HasAddr = j.cpu.pc(), f.Signal.Number == int(unix.SIGSYS)
 }

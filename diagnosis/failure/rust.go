@@ -31,18 +31,18 @@ func (j *judge) rustPanic(f *evidence.Failure) {
 	f.Exception = e
 	i, ok := j.stack.panicHandler()
 	if !ok {
-		e.WhatUnavailable = "the frame that holds the panic's message is not on the stack"
+		e.WhatUnavailable = evidence.Say("the frame that holds the panic's message is not on the stack")
 		return
 	}
 	reader := panicReader{j.process}
 	words := reader.frameWords(&j.stack.frames[i])
 	if e.What, ok = reader.rustText(words); !ok {
-		e.WhatUnavailable = "the panic's message is not in the frame where std keeps it"
+		e.WhatUnavailable = evidence.Say("the panic's message is not in the frame where std keeps it")
 	}
 	frames := j.stack.frames
 	for at := i; at < min(i+4, len(frames)); at++ {
 		if where, ok := reader.rustLocation(reader.frameWords(&frames[at])); ok {
-			f.Message = "panicked at " + where
+			f.Message = evidence.Say("panicked at " + where)
 			return
 		}
 	}

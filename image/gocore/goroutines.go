@@ -66,6 +66,7 @@ func (r *reader) goroutine(g *proc.G) evidence.Goroutine {
 	case len(frames) > r.opts.Depth:
 		out.Stack.Stopped = "limit of frames"
 	}
+	out.Stack.Stopped = evidence.Say(out.Stack.Stopped)
 	return out
 }
 
