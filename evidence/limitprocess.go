@@ -3,7 +3,7 @@ package evidence
 import "fmt"
 
 // The limits of what a stopped process or its core shows. Subject is the file, object or thread,
-// Reason says what is the matter.
+// Reason says why.
 const (
 	// LimitTruncated: the core or a part of it is cut off; it may lack anything.
 	LimitTruncated LimitCode = "core-truncated"
