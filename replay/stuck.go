@@ -59,7 +59,10 @@ type WaitingThread struct {
 	Next string
 }
 
-func (e *StuckError) Error() string {
+func (e *StuckError) Error() string { return strings.Join(e.Lines(), "\n") }
+
+// Lines are the lines of the error's text.
+func (e *StuckError) Lines() []string {
 	var b strings.Builder
 	what := "all threads sleep"
 	if e.Computing {
@@ -80,13 +83,14 @@ func (e *StuckError) Error() string {
 	case e.Due != 0:
 		fmt.Fprintf(&b, "; the next event is thread %d's", e.Due)
 	}
+	lines := []string{b.String()}
 	for i := range e.Threads {
-		b.WriteString("\n  " + e.Threads[i].text())
+		lines = append(lines, "  "+e.Threads[i].text())
 	}
 	if e.Kernel != "" {
-		b.WriteString("\n  the kernel: " + e.Kernel)
+		lines = append(lines, "  the kernel: "+e.Kernel)
 	}
-	return b.String()
+	return lines
 }
 
 func (w *WaitingThread) text() string {

@@ -83,6 +83,8 @@ type grid struct {
 	header []string
 	rows   [][]string
 	fit    bool
+	// numbers are the columns that are aligned to the right; nil: none.
+	numbers []bool
 }
 
 // Clean makes text from the target fit for a terminal and for one line:

@@ -29,10 +29,16 @@ type textWriter struct {
 	color bool
 	// width is the terminal's in characters; 0: there is none.
 	width int
+	// margin is before facts and verbatim lines.
+	margin string
 }
 
 func writeText(w io.Writer, blocks []block, opts Options) error {
-	out := &textWriter{bufio.NewWriter(w), opts.Color, opts.Width}
+	return writeMargin(w, blocks, "  ", opts)
+}
+
+func writeMargin(w io.Writer, blocks []block, margin string, opts Options) error {
+	out := &textWriter{bufio.NewWriter(w), opts.Color, opts.Width, margin}
 	for i, b := range blocks {
 		if err := out.block(b, i == 0); err != nil {
 			return err
@@ -55,7 +61,7 @@ func (w *textWriter) block(b block, first bool) error {
 		w.facts(b)
 	case verbatim:
 		for _, l := range b {
-			w.WriteString("  ")
+			w.WriteString(w.margin)
 			w.line(l)
 		}
 	case gap:
@@ -84,7 +90,7 @@ func (w *textWriter) facts(list facts) {
 		width = max(width, len(f.name))
 	}
 	for _, f := range list {
-		w.WriteString("  " + f.name + strings.Repeat(" ", width-len(f.name)+2))
+		w.WriteString(w.margin + f.name + strings.Repeat(" ", width-len(f.name)+2))
 		w.line(f.text)
 	}
 }
@@ -101,8 +107,8 @@ func (w *textWriter) grid(g grid) error {
 			},
 		})),
 		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithHeaderAlignment(tw.AlignLeft),
-		tablewriter.WithRowAlignment(tw.AlignLeft),
+		tablewriter.WithHeaderAlignmentConfig(g.alignment()),
+		tablewriter.WithRowAlignmentConfig(g.alignment()),
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
 		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
 	)
@@ -119,6 +125,17 @@ func (w *textWriter) grid(g grid) error {
 		w.WriteString(" " + strings.TrimRight(l, " ") + "\n")
 	}
 	return nil
+}
+
+func (g *grid) alignment() tw.CellAlignment {
+	list := make([]tw.Align, len(g.header))
+	for i := range list {
+		list[i] = tw.AlignLeft
+		if i < len(g.numbers) && g.numbers[i] {
+			list[i] = tw.AlignRight
+		}
+	}
+	return tw.CellAlignment{PerColumn: list}
 }
 
 func fill(table *tablewriter.Table, g grid) error {
@@ -159,7 +176,7 @@ func (g grid) fitted(width int) grid {
 		}
 		widths[widest]--
 	}
-	out := grid{header: g.header}
+	out := grid{header: g.header, numbers: g.numbers}
 	for _, row := range g.rows {
 		out.rows = append(out.rows, broken(row, widths)...)
 	}

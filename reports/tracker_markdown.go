@@ -258,7 +258,7 @@ func firstRows(b block, n int) block {
 	case grid:
 		row := make([]string, len(b.header))
 		row[0] = fmt.Sprintf(more, len(b.rows)-n)
-		return grid{header: b.header, rows: append(b.rows[:n:n], row), fit: b.fit}
+		return grid{header: b.header, rows: append(b.rows[:n:n], row), fit: b.fit, numbers: b.numbers}
 	case facts:
 		return append(b[:n:n], fact{"", say(caveat, fmt.Sprintf(more, len(b)-n))})
 	}
@@ -285,7 +285,7 @@ func shortBlock(b block) block {
 		}
 		return list
 	case grid:
-		g := grid{header: b.header, fit: b.fit}
+		g := grid{header: b.header, fit: b.fit, numbers: b.numbers}
 		for _, row := range b.rows {
 			short := make([]string, len(row))
 			for i, c := range row {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -124,22 +123,21 @@ func (f *corpusListFlags) listEntries(c *cobra.Command) error {
 // nothing tells a user whose filter matches no failure which values there are.
 func (f *corpusListFlags) nothing(c *cobra.Command, store *corpus.Corpus, shown *shownCorpus) error {
 	all, err := store.List(c.Context(), corpus.Filter{Dropped: true})
-	return f.emit(c, shown, err, func(b *bytes.Buffer, _ *shownCorpus) error {
-		b.WriteString("no failures")
+	return f.emit(c, shown, err, func(out *reports.Listing, _ *shownCorpus) {
+		text := "no failures"
 		if len(all) > 0 {
 			var programs []string
 			for i := range all {
-				programs = append(programs, reports.Clean(all[i].Name()))
+				programs = append(programs, all[i].Name())
 			}
 			slices.Sort(programs)
-			fmt.Fprintf(b, " are as chosen; the corpus has %d, of %s", len(all), cut(strings.Join(slices.Compact(programs), ", ")))
+			text += fmt.Sprintf(" are as chosen; the corpus has %d, of %s", len(all), cut(strings.Join(slices.Compact(programs), ", ")))
 		}
-		b.WriteString("\n")
-		return nil
+		out.Line("%s", text)
 	})
 }
 
-func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text func(*bytes.Buffer, *shownCorpus) error) error {
+func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text func(*reports.Listing, *shownCorpus)) error {
 	if err != nil {
 		return err
 	}
@@ -148,19 +146,16 @@ func (f *corpusFlags) emit(c *cobra.Command, shown *shownCorpus, err error, text
 		if asJSON {
 			return reports.WriteJSON(w, shown)
 		}
-		var b bytes.Buffer
-		if err := text(&b, shown); err != nil {
-			return err
-		}
-		_, err := b.WriteTo(w)
-		return err
+		out := &reports.Listing{}
+		text(out, shown)
+		return out.WriteText(w)
 	})
 }
 
 // shortID is how many characters of a name lists show.
 const shortID = 12
 
-func entryTable(b *bytes.Buffer, shown *shownCorpus) error {
+func entryTable(out *reports.Listing, shown *shownCorpus) {
 	var rows [][]string
 	for i := range shown.Entries {
 		e := &shown.Entries[i]
@@ -176,7 +171,7 @@ func entryTable(b *bytes.Buffer, shown *shownCorpus) error {
 		}
 		rows = append(rows, []string{e.ID[:min(shortID, len(e.ID))], e.FailedAt.Local().Format(time.DateTime), e.Name(), e.Ended, cluster, cut(state), labelText(e.Labels)})
 	}
-	return table(b, []string{"Entry", "Failed", "Program", "Ended", "Cluster", "State", "Labels"}, rows)
+	out.Table([]reports.Column{{Name: "Entry"}, {Name: "Failed"}, {Name: "Program"}, {Name: "Ended"}, {Name: "Cluster"}, {Name: "State"}, {Name: "Labels"}}, rows)
 }
 
 func cut(text string) string {
@@ -196,7 +191,7 @@ func labelText(labels map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-func clusterTable(b *bytes.Buffer, shown *shownCorpus) error {
+func clusterTable(out *reports.Listing, shown *shownCorpus) {
 	var rows [][]string
 	for i := range shown.Clusters {
 		g := &shown.Clusters[i]
@@ -213,8 +208,8 @@ func clusterTable(b *bytes.Buffer, shown *shownCorpus) error {
 		rows = append(rows, []string{g.Digest[:min(shortID, len(g.Digest))], strconv.Itoa(g.Count), by, state, g.Last.Local().Format(time.DateTime), g.Program, cut(g.Kind + ": " + g.Summary)})
 	}
 	if len(rows) == 0 {
-		b.WriteString("no clusters: nothing was diagnosed yet\n")
-		return nil
+		out.Line("no clusters: nothing was diagnosed yet")
+		return
 	}
-	return table(b, []string{"Cluster", "Failures", "By", "State", "Last", "Program", "Cause"}, rows)
+	out.Table([]reports.Column{{Name: "Cluster"}, {Name: "Failures", Number: true}, {Name: "By"}, {Name: "State"}, {Name: "Last"}, {Name: "Program"}, {Name: "Cause"}}, rows)
 }

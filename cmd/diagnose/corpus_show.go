@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -79,9 +78,8 @@ func (f *corpusShowFlags) cluster(c *cobra.Command, store *corpus.Corpus, g corp
 		return f.showReport(c, store, g.Example)
 	}
 	members, err := store.List(c.Context(), corpus.Filter{Cluster: g.Digest, Dropped: true})
-	return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Clusters: []corpus.Cluster{g}}, err, func(b *bytes.Buffer, shown *shownCorpus) error {
-		clusterText(b, shown, members)
-		return nil
+	return f.emit(c, &shownCorpus{Version: corpusVersion, Corpus: store.Dir, Clusters: []corpus.Cluster{g}}, err, func(out *reports.Listing, shown *shownCorpus) {
+		clusterText(out, shown, members)
 	})
 }
 
@@ -97,9 +95,9 @@ func (f *corpusShowFlags) showReport(c *cobra.Command, store *corpus.Corpus, id 
 	return reports.Write(c.OutOrStdout(), doc.Case, reports.Options{Format: reports.Format(f.format), Redact: f.redaction, Version: doc.Tool.Version})
 }
 
-func entryText(b *bytes.Buffer, shown *shownCorpus) error {
+func entryText(out *reports.Listing, shown *shownCorpus) {
 	e := &shown.Entries[0]
-	line := liner(b)
+	line := liner(out)
 	line("entry", "%s, %s", e.ID, e.Kind)
 	line("program", "%s", e.Program)
 	line("build-id", "%s", e.BuildID)
@@ -132,13 +130,13 @@ func entryText(b *bytes.Buffer, shown *shownCorpus) error {
 	for _, h := range e.History {
 		line("history", "%s  %s %s", h.At.Local().Format(time.DateTime), h.What, h.Detail)
 	}
-	return nil
 }
 
-func liner(b *bytes.Buffer) func(name, format string, args ...any) {
+// liner adds named lines that are not empty.
+func liner(out *reports.Listing) func(name, format string, args ...any) {
 	return func(name, format string, args ...any) {
-		if text := reports.Clean(fmt.Sprintf(format, args...)); text != "" {
-			fmt.Fprintf(b, "%-12s%s\n", name+":", text)
+		if text := fmt.Sprintf(format, args...); text != "" {
+			out.Named(name+":", "%s", text)
 		}
 	}
 }
@@ -146,9 +144,9 @@ func liner(b *bytes.Buffer) func(name, format string, args ...any) {
 // mostMembers bounds the failures that are shown with a cluster, the newest ones.
 const mostMembers = 5
 
-func clusterText(b *bytes.Buffer, shown *shownCorpus, members []corpus.Entry) {
+func clusterText(out *reports.Listing, shown *shownCorpus, members []corpus.Entry) {
 	g := &shown.Clusters[0]
-	line := liner(b)
+	line := liner(out)
 	line("cluster", "%s", g.Digest)
 	line("kind", "%s, %s", g.Kind, g.Proof)
 	line("cause", "%s", g.Summary)

@@ -10,6 +10,7 @@ import (
 
 	"diagnose/corpus"
 	"diagnose/replay/record"
+	"diagnose/reports"
 )
 
 // recorded is the recording of a run of bank, without what happened in it.
@@ -76,7 +77,11 @@ func TestClusterText(t *testing.T) {
 		members = append(members, corpus.Entry{ID: fmt.Sprintf("%024d", i), Diagnosis: d, Labels: map[string]string{"host": fmt.Sprint("ci-", i)}})
 	}
 	var b bytes.Buffer
-	clusterText(&b, &shownCorpus{Clusters: []corpus.Cluster{g}}, members)
+	out := &reports.Listing{}
+	clusterText(out, &shownCorpus{Clusters: []corpus.Cluster{g}}, members)
+	if err := out.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
 	text := b.String()
 	for i := range 8 {
 		if got, want := strings.Contains(text, fmt.Sprint("host=ci-", i)), i < 6 && i != 2; got != want {

@@ -26,11 +26,11 @@ type huntReport struct {
 const huntReportVersion = "1.0"
 
 func (f *huntFlags) tell(c *cobra.Command, r *huntReport) error {
-	return f.emit(c, r, r.text(f))
+	return f.emit(c, r, r.listing(f))
 }
 
-// emit writes a report, or the text of it.
-func (f *huntFlags) emit(c *cobra.Command, r any, text string) error {
+// emit writes a report as JSON or for people.
+func (f *huntFlags) emit(c *cobra.Command, r any, text *reports.Listing) error {
 	asJSON := f.format == string(reports.JSON)
 	return f.show(c.OutOrStdout(), asJSON, func(w io.Writer) error {
 		if asJSON {
@@ -38,16 +38,13 @@ func (f *huntFlags) emit(c *cobra.Command, r any, text string) error {
 			e.SetIndent("", "  ")
 			return e.Encode(r)
 		}
-		_, err := io.WriteString(w, text)
-		return err
+		return text.WriteText(w)
 	})
 }
 
-func (r *huntReport) text(f *huntFlags) string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-10s %s\n", name, reports.Clean(fmt.Sprintf(format, args...)))
-	}
+func (r *huntReport) listing(f *huntFlags) *reports.Listing {
+	out := &reports.Listing{}
+	line := out.Named
 	if r.Recording == "" {
 		r.figures(line)
 	}
@@ -56,7 +53,7 @@ func (r *huntReport) text(f *huntFlags) string {
 			line("", "no two threads could ever run at the same time, so there was nothing to choose")
 		}
 		line("next", "%s --resume -- %s", r.command(f), quoted(r.Program))
-		return b.String()
+		return out
 	}
 	switch {
 	case r.Recording != "":
@@ -72,7 +69,7 @@ func (r *huntReport) text(f *huntFlags) string {
 	if r.Recording == "" && !r.Plain {
 		line("again", "%s --length %d --first-seed %d --seeds 1 -- %s", r.command(f), r.Length, r.Seed, quoted(r.Program))
 	}
-	return b.String()
+	return out
 }
 
 func (r *huntReport) figures(line func(name, format string, args ...any)) {

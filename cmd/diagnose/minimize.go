@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"diagnose/diagnosis/driver"
@@ -107,7 +104,7 @@ func (f *huntFlags) minimizeFound(c *cobra.Command, rec *record.Recording, dir s
 		return err
 	}
 	r := &foundReport{Version: huntReportVersion, Recording: dir, FoundMinimal: m}
-	if err := f.emit(c, r, r.text()); err != nil {
+	if err := f.emit(c, r, r.listing()); err != nil {
 		return err
 	}
 	if !f.diagnose {
@@ -124,11 +121,9 @@ type foundReport struct {
 	*explore.FoundMinimal
 }
 
-func (r *foundReport) text() string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-10s %s\n", name, reports.Clean(fmt.Sprintf(format, args...)))
-	}
+func (r *foundReport) listing() *reports.Listing {
+	out := &reports.Listing{}
+	line := out.Named
 	line("needed", "%s; %d of %d are left, after %d replays", preemptions(len(r.Preemptions)), len(r.Preemptions), r.Before, r.Replays)
 	for _, p := range r.Preemptions[:min(len(r.Preemptions), mostShownDecisions)] {
 		line("", "%v", p)
@@ -148,5 +143,5 @@ func (r *foundReport) text() string {
 		line("", "%s", r.LeftOut)
 	}
 	line("cause", "diagnose crash --recording %s", shellQuote(relative(r.Recording)))
-	return b.String()
+	return out
 }

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 	"github.com/spf13/cobra"
 
 	"diagnose/replay"
@@ -84,8 +79,7 @@ Exit status:
 
 // writeChecked prints the verdict. The error determines the exit status.
 func writeChecked(w io.Writer, dir string, c *integrity.Checked) error {
-	var b bytes.Buffer
-	damaged := 0
+	out, damaged := &reports.Listing{}, 0
 	for _, p := range c.Problems {
 		what := "cut off"
 		if !p.Cut {
@@ -97,13 +91,13 @@ func writeChecked(w io.Writer, dir string, c *integrity.Checked) error {
 			where += "/" + p.File
 		}
 		text := strings.TrimPrefix(p.Err.Error(), "record: ")
-		fmt.Fprintf(&b, "%s: %s: %s\n", what, reports.Clean(where), reports.Clean(text))
+		out.Line("%s: %s: %s", what, where, text)
 	}
 	if c.More > 0 {
-		fmt.Fprintf(&b, "and %d problems more\n", c.More)
+		out.Line("and %d problems more", c.More)
 	}
 	for _, r := range c.Risks {
-		fmt.Fprintf(&b, "warning: %s\n", reports.Clean(riskText(&r)))
+		out.Line("warning: %s", riskText(&r))
 	}
 	children := ""
 	if c.Recordings > 1 {
@@ -116,8 +110,8 @@ func writeChecked(w io.Writer, dir string, c *integrity.Checked) error {
 	case len(c.Problems) > 0:
 		verdict = "cut off"
 	}
-	fmt.Fprintf(&b, "%s: %s, %d events%s\n", reports.Clean(dir), verdict, c.Events, children)
-	if _, err := b.WriteTo(w); err != nil {
+	out.Line("%s: %s, %d events%s", dir, verdict, c.Events, children)
+	if err := out.WriteText(w); err != nil {
 		return err
 	}
 	if len(c.Problems) > 0 {
@@ -150,46 +144,4 @@ func riskText(r *integrity.Risk) string {
 		text += "; the recorded process had loaded nothing from there when it started"
 	}
 	return text
-}
-
-// table prints rows under a header, numbers to the right. Cells are cleaned.
-func table(w *bytes.Buffer, header []string, rows [][]string) error {
-	for i := range rows {
-		for j := range rows[i] {
-			rows[i][j] = reports.Clean(rows[i][j])
-		}
-	}
-	aligned := make([]tw.Align, len(header))
-	for j := range aligned {
-		aligned[j] = tw.AlignRight
-		for i := range rows {
-			if _, err := strconv.ParseUint(strings.TrimSuffix(rows[i][j], "%"), 10, 64); err != nil {
-				aligned[j] = tw.AlignLeft
-			}
-		}
-	}
-	var b bytes.Buffer
-	t := tablewriter.NewTable(&b,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders:  tw.BorderNone,
-			Symbols:  tw.NewSymbols(tw.StyleNone),
-			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone},
-		})),
-		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithHeaderAlignmentConfig(tw.CellAlignment{PerColumn: aligned}),
-		tablewriter.WithRowAlignmentConfig(tw.CellAlignment{PerColumn: aligned}),
-		tablewriter.WithRowAutoWrap(tw.WrapNone),
-		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
-	)
-	t.Header(header)
-	if err := t.Bulk(rows); err != nil {
-		return err
-	}
-	if err := t.Render(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(b.String()) {
-		w.WriteString(" " + strings.TrimRight(line, " \n") + "\n")
-	}
-	return nil
 }

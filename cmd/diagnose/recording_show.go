@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,12 +92,7 @@ func (f *showFlags) showRecording(c *cobra.Command, dir string) error {
 			e.SetIndent("", "  ")
 			return e.Encode(shown)
 		}
-		var b bytes.Buffer
-		if err := shown.text(&b); err != nil {
-			return err
-		}
-		_, err = b.WriteTo(w)
-		return err
+		return shown.listing().WriteText(w)
 	})
 }
 
@@ -349,11 +343,9 @@ func recordingFiles(rec *record.Recording) ([]shownFile, error) {
 	return list, nil
 }
 
-func (s *shown) text(b *bytes.Buffer) error {
-	m := s.Manifest
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-12s%s\n", name+":", reports.Clean(fmt.Sprintf(format, args...)))
-	}
+func (s *shown) listing() *reports.Listing {
+	m, out := s.Manifest, &reports.Listing{}
+	line := func(name, format string, args ...any) { out.Named(name+":", format, args...) }
 	line("recording", "%s", s.Recording)
 	line("program", "%s", m.Program.Path)
 	line("command", "%s", commandText(m.Program.Args))
@@ -375,7 +367,8 @@ func (s *shown) text(b *bytes.Buffer) error {
 		r := &m.Refused[i]
 		line("refused", "%s", refusedText(r))
 	}
-	return s.tables(b)
+	s.tables(out)
+	return out
 }
 
 func refusedText(r *record.Refused) string {
@@ -385,7 +378,7 @@ func refusedText(r *record.Refused) string {
 	return fmt.Sprintf("%s, with %s, first at moment %v: %s", r.Call, r.Error, r.Moment(), r.Why())
 }
 
-func (s *shown) tables(b *bytes.Buffer) error {
+func (s *shown) tables(out *reports.Listing) {
 	number := func(v any) string { return fmt.Sprint(v) }
 	var threads, kinds, calls, files, children [][]string
 	for _, t := range s.Threads {
@@ -403,25 +396,23 @@ func (s *shown) tables(b *bytes.Buffer) error {
 	for _, c := range s.Manifest.Children {
 		children = append(children, []string{c.Path, number(c.PID), linkText(c.Thread, c.Ordinal, c.Exec)})
 	}
+	text := func(name string) reports.Column { return reports.Column{Name: name} }
+	count := func(name string) reports.Column { return reports.Column{Name: name, Number: true} }
 	for _, t := range []struct {
-		header []string
-		rows   [][]string
+		columns []reports.Column
+		rows    [][]string
 	}{
-		{[]string{"Thread", "Tid", "Parent", "Events", "Bytes", "Relocked", "End"}, threads},
-		{[]string{"Kind", "Events", "Bytes"}, kinds},
-		{[]string{"System call", "Calls", "Errors", "Bytes"}, calls},
-		{[]string{"File", "Bytes", "On disk"}, files},
-		{[]string{"Child", "Process", "Made by"}, children},
+		{[]reports.Column{count("Thread"), count("Tid"), count("Parent"), count("Events"), count("Bytes"), count("Relocked"), text("End")}, threads},
+		{[]reports.Column{text("Kind"), count("Events"), count("Bytes")}, kinds},
+		{[]reports.Column{text("System call"), count("Calls"), count("Errors"), count("Bytes")}, calls},
+		{[]reports.Column{text("File"), count("Bytes"), count("On disk")}, files},
+		{[]reports.Column{text("Child"), count("Process"), text("Made by")}, children},
 	} {
-		if len(t.rows) == 0 {
-			continue
-		}
-		b.WriteByte('\n')
-		if err := table(b, t.header, t.rows); err != nil {
-			return err
+		if len(t.rows) > 0 {
+			out.Gap()
+			out.Table(t.columns, t.rows)
 		}
 	}
-	return nil
 }
 
 func linkText(thread uint32, ordinal uint64, exec bool) string {

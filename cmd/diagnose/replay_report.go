@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +51,8 @@ type replayReport struct {
 	// Limits are what the recording could not bring back, a sentence each.
 	Limits  []string      `json:"limits,omitempty"`
 	Seconds replaySeconds `json:"seconds"`
+	// stuck has the lines of Stuck.
+	stuck []string
 }
 
 // replaySeconds are the times that Prepare, Run and Verify took: the image of the
@@ -149,7 +150,7 @@ func (r *replayReport) fill(result *replay.Result, err error) {
 	}
 	var stuck *replay.StuckError
 	if errors.As(err, &stuck) {
-		r.Stuck = stuck.Error()
+		r.Stuck, r.stuck = stuck.Error(), stuck.Lines()
 	}
 	if c := result.Comparison; c != nil {
 		r.compare(c)
@@ -182,28 +183,24 @@ func (r *replayReport) write(w io.Writer, format string) error {
 		_, err = w.Write(append(b, '\n'))
 		return err
 	}
-	var b bytes.Buffer
-	r.text(&b)
-	_, err := b.WriteTo(w)
-	return err
+	return r.listing().WriteText(w)
 }
 
-// text is the report for people. What comes from the target is cleaned.
-func (r *replayReport) text(b *bytes.Buffer) {
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-11s%s\n", name, reports.Clean(fmt.Sprintf(format, args...)))
-	}
+// listing is the report for people.
+func (r *replayReport) listing() *reports.Listing {
+	out := &reports.Listing{}
+	line := out.Named
 	line("recording", "%s", r.Recording)
 	line("replay", "%s", r.headline())
 	if r.Divergence != nil {
 		line("diverged", "%s", r.Divergence.Text)
 	}
-	for i, text := range bytes.Split([]byte(r.Stuck), []byte("\n")) {
-		if len(text) > 0 && i == 0 {
-			line("stuck", "%s", text)
-		} else if len(text) > 0 {
-			line("", "%s", text)
+	for i, text := range r.stuck {
+		name := ""
+		if i == 0 {
+			name = "stuck"
 		}
+		line(name, "%s", text)
 	}
 	if r.Moment != "" {
 		line("moment", "%s", r.Moment)
@@ -227,6 +224,7 @@ func (r *replayReport) text(b *bytes.Buffer) {
 	for _, limit := range r.Limits {
 		line("limit", "%s", limit)
 	}
+	return out
 }
 
 func (r *replayReport) headline() string {

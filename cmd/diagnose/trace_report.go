@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -134,35 +132,25 @@ func (r *traceReport) json(w io.Writer) error {
 
 // table shows the last accesses: people look for the end.
 func (r *traceReport) table(w io.Writer) error {
+	out := &reports.Listing{}
 	accesses := r.log.Accesses
 	if r.limit > 0 && len(accesses) > r.limit {
-		fmt.Fprintf(w, "the last %d of %d accesses; --limit 0 shows all\n\n", r.limit, len(accesses))
+		out.Line("the last %d of %d accesses; --limit 0 shows all", r.limit, len(accesses))
+		out.Gap()
 		accesses = accesses[len(accesses)-r.limit:]
 	}
-	if len(accesses) == 0 {
-		r.summary(w)
-		return nil
-	}
-	var lines bytes.Buffer
-	t := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "THREAD\tEVENT\tACCESS\tVARIABLE\tVALUE\tWHERE\tLOCKS")
+	var rows [][]string
 	for i := range accesses {
 		x := r.access(&accesses[i])
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%s\n", x.Thread, x.Event, x.Access, clean(x.Variable), valueText(&x), clean(x.where()), clean(strings.Join(x.Locks, ", ")))
+		rows = append(rows, []string{fmt.Sprint(x.Thread), fmt.Sprint(x.Event), x.Access, x.Variable, valueText(&x), x.where(), strings.Join(x.Locks, ", ")})
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	if len(rows) > 0 {
+		out.Table([]reports.Column{{Name: "Thread", Number: true}, {Name: "Event", Number: true}, {Name: "Access"}, {Name: "Variable"}, {Name: "Value"},
+			{Name: "Where"}, {Name: "Locks"}}, rows)
 	}
-	for line := range strings.Lines(lines.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
-	}
-	r.summary(w)
-	return nil
-}
-
-// clean keeps names that the target chooses within their cells.
-func clean(text string) string {
-	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(reports.Clean(text))
+	out.Gap()
+	r.summary(out)
+	return out.WriteText(w)
 }
 
 // signedType are the names of C's and Rust's signed integers.
@@ -205,18 +193,17 @@ func (x *shownAccess) where() string {
 	return text
 }
 
-func (r *traceReport) summary(w io.Writer) {
-	fmt.Fprintln(w)
+func (r *traceReport) summary(out *reports.Listing) {
 	for i := range r.log.Variables {
 		v := &r.log.Variables[i]
 		switch {
 		case v.Untraced != "":
-			fmt.Fprintf(w, "%s was not traced: %s\n", clean(v.Name), clean(v.Untraced))
+			out.Line("%s was not traced: %s", v.Name, v.Untraced)
 		case v.Instructions > 0:
-			fmt.Fprintf(w, "%s: %s of %s, pass %d; it changed %s without them\n", clean(v.Name), wording.Count(v.Hits, "access"),
+			out.Line("%s: %s of %s, pass %d; it changed %s without them", v.Name, wording.Count(v.Hits, "access"),
 				wording.Count(uint64(v.Instructions), "known instruction"), v.Pass, wording.Count(v.Unseen, "time"))
 		default:
-			fmt.Fprintf(w, "%s: %s, pass %d\n", clean(v.Name), wording.Count(v.Hits, "access"), v.Pass)
+			out.Line("%s: %s, pass %d", v.Name, wording.Count(v.Hits, "access"), v.Pass)
 		}
 	}
 	c := &r.log.Coverage
@@ -224,8 +211,8 @@ func (r *traceReport) summary(w io.Writer) {
 	if c.Backend != "" {
 		passes += " by " + c.Backend
 	}
-	fmt.Fprintf(w, "%s, %s, %d lost, in %v\n", passes, wording.Count(c.Hits, "access"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
+	out.Line("%s, %s, %d lost, in %v", passes, wording.Count(c.Hits, "access"), c.Lost, time.Duration(c.Nanoseconds).Round(time.Millisecond))
 	for _, l := range c.Limits {
-		fmt.Fprintln(w, "limit: "+clean(l.Text))
+		out.Line("limit: %s", l.Text)
 	}
 }

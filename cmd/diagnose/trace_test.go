@@ -37,7 +37,7 @@ func TestTraceTable(t *testing.T) {
 	if got.status != 0 || got.stderr != "" {
 		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
-	for _, want := range []string{"THREAD", "cfg.workers[1].state  0 -> 1", "cfg.workers[1].state  1 -> 2", "-5", "main names.c:67", "add names.c:34", " lock\n", "cfg.workers[1].state: 2 accesses, pass 1", "0 lost"} {
+	for _, want := range []string{"Thread", "cfg.workers[1].state  0 -> 1", "cfg.workers[1].state  1 -> 2", "-5", "main names.c:67", "add names.c:34", " lock\n", "cfg.workers[1].state: 2 accesses, pass 1", "0 lost"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, got.stdout)
 		}
