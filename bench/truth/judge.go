@@ -117,12 +117,12 @@ func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of
 func (b *bench) diagnose(ctx context.Context, k *mutant.Kept, way ways.Way) (*store.Result, []byte, error) {
 	r := &store.Result{ID: k.ID, Way: way, Operator: k.Bug.Operator, Class: string(k.Bug.Class), Level: k.Level, Code: *b.code}
 	dir := filepath.Join(b.store.Mutant(k.ID), string(way))
-	twin, err := b.tool.Reproduce(ctx, way, k.Original, k.Run, dir)
+	twin, err := b.tool.Reproduce(ctx, way, ways.Program{Path: k.Original, Run: k.Run, Attempts: k.Attempts()}, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.Twin = twin != nil
-	f, err := b.tool.Reproduce(ctx, way, k.Program, k.Run, dir)
+	f, err := b.tool.Reproduce(ctx, way, ways.Program{Path: k.Program, Run: k.Run, Attempts: k.Attempts()}, dir)
 	if err != nil {
 		return nil, nil, err
 	}

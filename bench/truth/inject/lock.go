@@ -18,23 +18,41 @@ var lockOperators = []operator{
 	{"plain-counter", Concurrency, "call_expression", plainCounter},
 }
 
+// Programs call these functions through wrappers and macros of their own names, such as
+// safe_mutex_lock and ZSTD_pthread_mutex_lock: the ends of the names decide.
 var (
-	locks   = []string{"pthread_mutex_lock", "mutex_lock", "pthread_rwlock_wrlock", "pthread_spin_lock", "xlock", "lock"}
-	unlocks = []string{"pthread_mutex_unlock", "mutex_unlock", "pthread_rwlock_unlock", "pthread_spin_unlock", "xunlock", "unlock"}
-	waits   = []string{"pthread_cond_wait", "pthread_cond_timedwait", "cond_wait"}
-	signals = []string{"pthread_cond_signal", "pthread_cond_broadcast", "cond_signal", "cond_broadcast"}
+	locks   = []string{"mutex_lock", "rwlock_wrlock", "spin_lock", "xlock"}
+	waits   = []string{"cond_wait", "cond_timedwait"}
+	signals = []string{"cond_signal", "cond_broadcast"}
+	joins   = []string{"pthread_join", "thread_join"}
 )
+
+// isOne reports whether a function is one of a list, by the end of its name.
+func isOne(name string, of []string) bool {
+	if name == "lock" {
+		return slices.Equal(of, locks)
+	}
+	return slices.ContainsFunc(of, func(end string) bool { return strings.HasSuffix(strings.ToLower(name), end) })
+}
+
+// isUnlock reports whether a function releases what another one locks.
+func isUnlock(name, lock string) bool {
+	name, lock = strings.ToLower(name), strings.ToLower(lock)
+	if prefix, ok := strings.CutSuffix(lock, "wrlock"); ok {
+		return name == prefix+"unlock"
+	}
+	return name == strings.TrimSuffix(lock, "lock")+"unlock"
+}
 
 // section is a lock's statement, its unlock in the same block, and the statements between.
 func (f *file) section(n *sitter.Node) (lock, unlock *sitter.Node, body []*sitter.Node) {
 	name, args := f.callStatement(n)
-	i := slices.Index(locks, name)
-	if i < 0 || len(args) != 1 || !inBlock(n) {
+	if !isOne(name, locks) || len(args) != 1 || !inBlock(n) {
 		return nil, nil, nil
 	}
 	for _, s := range after(n) {
 		other, of := f.callStatement(s)
-		if other == unlocks[i] && len(of) == 1 && f.text(of[0]) == f.text(args[0]) {
+		if isUnlock(other, name) && len(of) == 1 && f.text(of[0]) == f.text(args[0]) {
 			return args[0], s, body
 		}
 		body = append(body, s)
@@ -71,7 +89,7 @@ func cutSection(f *file, n *sitter.Node) []change {
 func lockOrder(f *file, n *sitter.Node) []change {
 	name, args := f.callStatement(n)
 	next := n.NextNamedSibling()
-	if next == nil || !slices.Contains(locks, name) || len(args) != 1 || !inBlock(n) {
+	if next == nil || !isOne(name, locks) || len(args) != 1 || !inBlock(n) {
 		return nil
 	}
 	other, of := f.callStatement(next)
@@ -93,7 +111,7 @@ func whileToIf(f *file, n *sitter.Node) []change {
 
 // calls reports whether one of the functions is called below a node.
 func (f *file) calls(n *sitter.Node, functions []string) bool {
-	if name, _ := f.call(n); slices.Contains(functions, name) {
+	if name, _ := f.call(n); isOne(name, functions) {
 		return true
 	}
 	for i := range int(n.NamedChildCount()) {
@@ -107,7 +125,7 @@ func (f *file) calls(n *sitter.Node, functions []string) bool {
 // lostSignal takes out the signal that a waiting thread waits for.
 func lostSignal(f *file, n *sitter.Node) []change {
 	name, args := f.callStatement(n)
-	if !slices.Contains(signals, name) || len(args) == 0 || !inBlock(n) {
+	if !isOne(name, signals) || len(args) == 0 || !inBlock(n) {
 		return nil
 	}
 	return []change{{edits: []edit{f.blank(n)}, objects: f.names(args[0]), removes: true}}
@@ -116,7 +134,7 @@ func lostSignal(f *file, n *sitter.Node) []change {
 // removedJoin does not wait for a thread's end.
 func removedJoin(f *file, n *sitter.Node) []change {
 	name, args := f.callStatement(n)
-	if name != "pthread_join" || len(args) == 0 {
+	if !isOne(name, joins) || len(args) == 0 {
 		return nil
 	}
 	return []change{{edits: []edit{f.blank(n)}, objects: f.names(args[0]), removes: true}}

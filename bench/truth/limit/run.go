@@ -28,6 +28,9 @@ type Command struct {
 	// machine does not change, in whole seconds; 0: no bound.
 	Time      time.Duration
 	Processor time.Duration
+	// Interrupt asks it to end, by SIGINT, when the time is up. If it does not, it is killed
+	// after ten seconds.
+	Interrupt bool
 	// Memory bounds its data in MiB; 0: no bound, which sanitizers need.
 	Memory int
 }
@@ -59,6 +62,10 @@ func Run(ctx context.Context, c Command) (*Result, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
+	if c.Interrupt {
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+		cmd.WaitDelay = 10 * time.Second
+	}
 	if c.Stdin != "" {
 		in, err := os.Open(c.Stdin)
 		if err != nil {
@@ -91,7 +98,8 @@ func (c *Command) script() string {
 	var b strings.Builder
 	b.WriteString("ulimit -c unlimited 2>/dev/null; ")
 	if c.Processor > 0 {
-		fmt.Fprintf(&b, "ulimit -t %d; ", int(c.Processor.Seconds()))
+		// At the hard limit the signal is SIGKILL, which others send too.
+		fmt.Fprintf(&b, "ulimit -S -t %d; ", int(c.Processor.Seconds()))
 	}
 	if c.Memory > 0 {
 		fmt.Fprintf(&b, "ulimit -d %d; ", c.Memory<<10)

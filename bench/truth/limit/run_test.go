@@ -47,6 +47,13 @@ func TestProcessorTime(t *testing.T) {
 	}
 }
 
+func TestInterrupt(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "trap 'echo asked; exit 7' INT; while :; do sleep 0.01; done"}, Interrupt: true, Time: 300 * time.Millisecond})
+	if !r.TimedOut || r.Status != 7 || string(r.Stdout) != "asked\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	r := run(t, Command{Args: []string{"-c", "head -c 5000000 /dev/zero"}})
 	if !r.Cut || len(r.Stdout) != maximum {

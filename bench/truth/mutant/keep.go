@@ -48,7 +48,20 @@ const (
 	Signal Failure = "signal"
 	Status Failure = "status"
 	Silent Failure = "silent"
+	// Hang is for threads alone: a loop without end is no failure that a run shows.
+	Hang Failure = "hang"
 )
+
+// attempts is how many runs a failure of threads may need.
+const attempts = 20
+
+// Attempts is how many runs the failure may need.
+func (k *Kept) Attempts() int {
+	if k.Class() == inject.Concurrency {
+		return attempts
+	}
+	return 1
+}
 
 // Drop says why a mutant is of no use.
 type Drop string
@@ -151,17 +164,38 @@ func (w *Workshop) violate(ctx context.Context, k *Kept, same []bool) error {
 }
 
 // fails runs the plain mutant: how it fails, and whether it writes what the original does.
+// A program with threads is run several times; it is the same if one run was.
 func (w *Workshop) fails(ctx context.Context, t *tree.Tree, o *original, level string) (failure Failure, same bool, err error) {
-	r, err := w.run(ctx, t.Executable(), o.Run)
-	switch {
-	case err != nil || r.TimedOut:
-		return "", false, err
-	case r.Signal != 0:
-		return Signal, false, nil
-	case r.Status != 0:
-		return Status, false, nil
+	times := 1
+	if w.src.Threads {
+		times = attempts / 2
 	}
-	return "", bytes.Equal(digest(r.Stdout), o.Outputs[level]), nil
+	for range times {
+		r, err := w.run(ctx, t.Executable(), o.Run)
+		if err != nil {
+			return "", false, err
+		}
+		failure = failureOf(r, w.src.Threads)
+		same = same || failure == "" && bytes.Equal(digest(r.Stdout), o.Outputs[level])
+		if failure != "" {
+			return failure, same && w.src.Threads, nil
+		}
+	}
+	return "", same, nil
+}
+
+func failureOf(r *limit.Result, threads bool) Failure {
+	switch {
+	case r.TimedOut && threads && r.Used < runLimit/2:
+		return Hang
+	case r.TimedOut:
+		return ""
+	case r.Signal != 0:
+		return Signal
+	case r.Status != 0:
+		return Status
+	}
+	return ""
 }
 
 func copyProgram(from, to string) error {

@@ -92,3 +92,22 @@ func firstKept(t *testing.T, w *Workshop, dir string) *Kept {
 	t.Fatal("none of 40 mutants fails")
 	return nil
 }
+
+func TestFailureOf(t *testing.T) {
+	for _, test := range []struct {
+		r       limit.Result
+		threads bool
+		want    Failure
+	}{
+		{limit.Result{}, false, ""},
+		{limit.Result{Status: 2}, false, Status},
+		{limit.Result{Signal: 11}, true, Signal},
+		{limit.Result{Signal: 9, TimedOut: true}, false, ""},
+		{limit.Result{Signal: 9, TimedOut: true}, true, Hang},
+		{limit.Result{Signal: 9, TimedOut: true, Used: runLimit}, true, ""},
+	} {
+		if got := failureOf(&test.r, test.threads); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.r, got, test.want)
+		}
+	}
+}

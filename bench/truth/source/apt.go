@@ -101,10 +101,10 @@ func (a *Archive) Fetch(ctx context.Context, p *Package) (*Unpacked, error) {
 	if text, err := os.ReadFile(version); err == nil {
 		return &Unpacked{p, string(text), dir}, nil
 	}
-	if err := a.apt(ctx, "source", "--download-only", p.Name); err != nil {
+	if err := a.apt(ctx, "source", "--download-only", p.DebianName()); err != nil {
 		return nil, &UnavailableError{p.Name, err}
 	}
-	control, text, err := a.control(p.Name)
+	control, text, err := a.control(p.DebianName())
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,9 @@ import (
 // Package is a program and how it is built and run. Commands are run by sh in the top of
 // the tree, with CC, CXX, CFLAGS, CXXFLAGS and LDFLAGS set.
 type Package struct {
-	// Name is that of Debian's source package.
-	Name string
+	// Name is that of Debian's source package, unless Debian is set: several programs may be
+	// of one package.
+	Name, Debian string
 	// Configure is run once in a new tree, Make after each change of a file.
 	Configure, Make string
 	// Compile is the other way to build after Configure, of sources without a usable makefile.
@@ -34,7 +35,7 @@ type Compile struct {
 	Sources, Except []string
 	Flags, Libs     string
 	// Driver is the name of a file of ours, in the folder drivers: a main function for a
-	// library.
+	// library. In the tree its name is truth-driver- and the name.
 	Driver string
 }
 
@@ -123,6 +124,14 @@ func (p *Package) Files(sources string) ([]string, error) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// DebianName is the name of Debian's source package.
+func (p *Package) DebianName() string {
+	if p.Debian != "" {
+		return p.Debian
+	}
+	return p.Name
 }
 
 // Named is the package of a name in Packages; nil: there is none.

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// judges are the packages whose dependencies decide what a report says.
-var judges = []string{"./diagnosis/driver", "./replay/recorder", "./agent"}
+// judges are the packages whose dependencies decide what a report says and what it is worth.
+var judges = []string{"./diagnosis/driver", "./replay/recorder", "./agent", "./bench/truth/score"}
 
 // Code is the state of the code that judges.
 type Code struct {

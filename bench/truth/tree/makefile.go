@@ -18,16 +18,19 @@ func (t *Tree) writeMakefile() error {
 		return err
 	}
 	text := t.makefileText(sources)
-	if t.Compile.Driver != "" {
-		content, err := os.ReadFile(filepath.Join(t.drivers, t.Compile.Driver))
-		if err != nil {
-			return fmt.Errorf("tree: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(t.Top, driver(t.Compile.Driver)), content, 0o644); err != nil {
-			return fmt.Errorf("tree: %w", err)
-		}
-	}
 	return os.WriteFile(filepath.Join(t.Top, makefile), []byte(text), 0o644)
+}
+
+// addDriver puts the main function of ours among the sources.
+func (t *Tree) addDriver() error {
+	if t.Compile == nil || t.Compile.Driver == "" {
+		return nil
+	}
+	content, err := os.ReadFile(filepath.Join(t.drivers, t.Compile.Driver))
+	if err != nil {
+		return fmt.Errorf("tree: %w", err)
+	}
+	return os.WriteFile(filepath.Join(t.Dir, driver(t.Compile.Driver)), content, 0o644)
 }
 
 func driver(name string) string { return "truth-driver-" + name }

@@ -53,7 +53,7 @@ func Open(ctx context.Context, src *source.Unpacked, v Variant, dir, drivers str
 	if text, err := os.ReadFile(t.stamp()); err == nil && string(text) == t.Description() {
 		return t, t.reopen()
 	}
-	if err := t.copySources(ctx); err != nil {
+	if err := errors.Join(t.addDriver(), t.copySources(ctx)); err != nil {
 		return nil, err
 	}
 	if src.Configure != "" {

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"diagnose/bench/truth/limit"
@@ -36,8 +39,6 @@ type Tool struct {
 	Cache string
 	// Limit is how long one diagnosis may take.
 	Limit time.Duration
-	// Attempts is how many runs a failure may need: more than one for threads.
-	Attempts int
 }
 
 // runLimit bounds a run of the program in any of the ways.
@@ -55,10 +56,22 @@ type Failing struct {
 	Passing string
 }
 
+// Program is a program with an input.
+type Program struct {
+	Path string
+	Run  source.Run
+	// Attempts is how many runs a failure may need: more than one for threads.
+	Attempts int
+}
+
 // Reproduce runs a program in an empty directory. It is nil if the program does not fail.
-func (t *Tool) Reproduce(ctx context.Context, way Way, program string, run source.Run, dir string) (*Failing, error) {
-	for range max(1, t.Attempts) {
-		f, err := t.attempt(ctx, way, program, run, dir)
+func (t *Tool) Reproduce(ctx context.Context, way Way, p Program, dir string) (*Failing, error) {
+	attempts := p.Attempts
+	if way == Recording {
+		attempts = 1 // record repeats the run itself
+	}
+	for range max(1, attempts) {
+		f, err := t.attempt(ctx, way, p, dir)
 		if err != nil || f != nil {
 			return f, err
 		}
@@ -66,15 +79,19 @@ func (t *Tool) Reproduce(ctx context.Context, way Way, program string, run sourc
 	return nil, nil
 }
 
-func (t *Tool) attempt(ctx context.Context, way Way, program string, run source.Run, dir string) (*Failing, error) {
+func (t *Tool) attempt(ctx context.Context, way Way, p Program, dir string) (*Failing, error) {
 	if err := limit.Empty(dir); err != nil {
 		return nil, err
 	}
-	if _, err := limit.Run(ctx, t.command(way, program, run, dir)); err != nil {
+	r, err := limit.Run(ctx, t.command(way, p, dir))
+	if err != nil {
 		return nil, err
 	}
 	if way == Recording {
 		return recorded(filepath.Join(dir, "recordings"))
+	}
+	if r.TimedOut || r.Status == 128+int(syscall.SIGXCPU) {
+		return nil, nil // the signal was ours
 	}
 	core, err := limit.Core(dir)
 	if err != nil || core == "" {
@@ -84,19 +101,23 @@ func (t *Tool) attempt(ctx context.Context, way Way, program string, run source.
 }
 
 // command runs the program in one of the ways.
-func (t *Tool) command(way Way, program string, run source.Run, dir string) limit.Command {
-	c := limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: dir, Processor: runLimit, Time: wait * runLimit, Memory: memory}
+func (t *Tool) command(way Way, p Program, dir string) limit.Command {
+	c := limit.Command{Path: p.Path, Args: p.Run.Args, Stdin: p.Run.Stdin, Dir: dir, Processor: runLimit, Time: wait * runLimit, Memory: memory}
+	var options []string
 	switch way {
 	case Core:
 		return c
 	case Agent:
-		c.Args = append([]string{"run", "--", program}, run.Args...)
+		options = []string{"run"}
 	case Recording:
-		c.Args = append([]string{"record", "--output", filepath.Join(dir, "recordings"), "--", program}, run.Args...)
-		if t.Attempts > 1 {
-			c.Args = append([]string{"record", "--output", filepath.Join(dir, "recordings"), "--repeat", fmt.Sprint(t.Attempts), "--until-fail", "--", program}, run.Args...)
+		options = []string{"record", "--output", filepath.Join(dir, "recordings")}
+		if p.Attempts > 1 {
+			// A run that hangs is recorded until the interrupt.
+			options = append(options, "--repeat", strconv.Itoa(p.Attempts), "--until-fail")
+			c.Interrupt = true
 		}
 	}
+	c.Args = slices.Concat(options, []string{"--", p.Path}, p.Run.Args)
 	c.Path = t.Path
 	c.Env = t.environment()
 	return c
@@ -118,9 +139,12 @@ func recorded(dir string) (*Failing, error) {
 	}
 	var f Failing
 	for _, path := range found {
-		if strings.HasSuffix(path, "-passed") {
+		switch {
+		case strings.HasSuffix(path, "-passed"):
 			f.Passing = path
-		} else if f.Recording == "" {
+		case strings.HasSuffix(path, "-SIGXCPU"), strings.HasPrefix(filepath.Base(path), "."):
+			// Our limit, or a recording that was not finished.
+		case f.Recording == "":
 			f.Recording = path
 		}
 	}

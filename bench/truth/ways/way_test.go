@@ -30,22 +30,35 @@ for n in ` + names + `; do mkdir -p "$3/$n"; done
 
 func TestReproduceRecording(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "recording")
-	f, err := tool(t, recorder("p-0001-passed p-0002-SIGSEGV")).Reproduce(t.Context(), Recording, "/bin/true", source.Run{}, dir)
+	f, err := tool(t, recorder("p-0001-passed p-0002-SIGSEGV")).Reproduce(t.Context(), Recording, Program{Path: "/bin/true"}, dir)
 	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-SIGSEGV" || filepath.Base(f.Passing) != "p-0001-passed" {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	if again, err := Recorded(filepath.Dir(dir)); err != nil || *again != *f {
 		t.Errorf("Recorded finds %+v, %v", again, err)
 	}
-	if f, err := tool(t, recorder("p-0001-passed")).Reproduce(t.Context(), Recording, "/bin/true", source.Run{}, dir); err != nil || f != nil {
+	if f, err := tool(t, recorder("p-0001-passed")).Reproduce(t.Context(), Recording, Program{Path: "/bin/true"}, dir); err != nil || f != nil {
 		t.Errorf("a run that passed: %+v, %v", f, err)
 	}
 }
 
 func TestReproduceAgent(t *testing.T) {
-	f, err := tool(t, `[ "$*" = "run -- /bin/true a" ] && : > core`).Reproduce(t.Context(), Agent, "/bin/true", source.Run{Args: []string{"a"}}, filepath.Join(t.TempDir(), "agent"))
+	f, err := tool(t, `[ "$*" = "run -- /bin/true a" ] && : > core`).Reproduce(t.Context(), Agent, Program{Path: "/bin/true", Run: source.Run{Args: []string{"a"}}}, filepath.Join(t.TempDir(), "agent"))
 	if err != nil || f == nil || filepath.Base(f.Core) != "core" {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Threads may need several runs, of which record does the repeating itself.
+func TestAttempts(t *testing.T) {
+	p := Program{Path: "/bin/true", Attempts: 4}
+	script := `[ "$1" = run ] || exit 9; echo >> ../count; [ $(wc -l < ../count) = 3 ] && : > core`
+	if f, err := tool(t, script).Reproduce(t.Context(), Agent, p, filepath.Join(t.TempDir(), "agent")); err != nil || f == nil {
+		t.Errorf("%+v, %v", f, err)
+	}
+	c := (&Tool{Path: "diagnose"}).command(Recording, p, "/d")
+	if got := strings.Join(c.Args, " "); got != "record --output /d/recordings --repeat 4 --until-fail -- /bin/true" || !c.Interrupt {
+		t.Errorf("the command is %s", got)
 	}
 }
 
