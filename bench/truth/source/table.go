@@ -7,9 +7,9 @@ const autotools = "./configure --disable-shared --enable-static --disable-nls --
 // one are the arguments of a program that reads one file.
 var one = []string{"{}"}
 
-// Packages are the programs of memory errors. Inputs are the package's own tests or
+// Packages are the programs. Inputs are the package's own tests or
 // examples, unless Own says that they are ours; a library is called by a driver of ours or
-// of its examples.
+// of its examples. The threads of cjson-threads are ours.
 var Packages = []Package{
 	{
 		Name: "bc", Configure: autotools, Make: "make -s", Program: "bc/bc",
@@ -178,5 +178,26 @@ var Packages = []Package{
 		Name: "zlib", Configure: "./configure --static", Make: "make -s minigzip", Program: "minigzip",
 		Sources: []string{"[a-z]*.c"},
 		Inputs:  []Input{{Args: []string{"-9"}, Files: "[a-i]*.c", Stdin: true}, {Args: []string{"-1", "-f"}, Files: "README", Stdin: true}},
+	},
+	{
+		Name: "cjson-threads", Debian: "cjson", Threads: true,
+		Compile: &Compile{Sources: []string{"cJSON.c"}, Flags: "-I. -pthread", Libs: "-lm -pthread", Driver: "jobs-cjson.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-jobs-cjson.c"},
+		Inputs: []Input{{Args: one, Files: "tests/inputs/test*"}},
+	},
+	{
+		Name: "libzstd", Threads: true,
+		Make:    "make -s -C programs zstd HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0 BACKTRACE=0",
+		Program: "programs/zstd", Sources: []string{"lib/common/pool.c", "lib/compress/zstdmt_compress.c"},
+		Inputs: []Input{{Args: []string{"-T3", "-q", "-c", "{}"}, Files: "lib/compress/zstd_[a-g]*.c"}, {Args: []string{"-T2", "-B1", "-q", "-c", "{}"}, Files: "lib/legacy/*.c"}},
+	},
+	{
+		Name: "pbzip2", Threads: true,
+		Compile: &Compile{
+			Sources: []string{"pbzip2.cpp", "BZ2StreamScanner.cpp", "ErrorContext.cpp"},
+			Flags:   "-pthread -D_LARGEFILE64_SOURCE -D_FILE_OFFSET_BITS=64 -DPBZIP_NO_LOAD_AVG", Libs: "-pthread -lbz2",
+		},
+		Program: "truth-program", Sources: []string{"pbzip2.cpp", "BZ2StreamScanner.cpp"},
+		Inputs: []Input{{Args: []string{"-c", "-p3", "-b1", "-1", "{}"}, Files: "[A-Zp]*"}, {Args: []string{"-c", "-p2", "-b1", "-1", "-r", "{}"}, Files: "*.cpp"}},
 	},
 }

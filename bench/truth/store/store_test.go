@@ -141,8 +141,9 @@ func TestHashPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	path := "diagnose/evidence"
 	hash := func() string {
-		list, err := json.Marshal(listed{Dir: dir, ImportPath: "x", GoFiles: []string{"a.go"}, EmbedFiles: []string{"b.c"}})
+		list, err := json.Marshal(listed{Dir: dir, ImportPath: path, GoFiles: []string{"a.go"}, EmbedFiles: []string{"b.c"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,5 +167,11 @@ func TestHashPackages(t *testing.T) {
 		if hash() == before {
 			t.Errorf("%s does not change the hash", name)
 		}
+	}
+	path = "diagnose/bench/truth/source"
+	before := hash()
+	put("a.go", "changed again")
+	if hash() != before {
+		t.Error("a package of the bench that does not judge changes the hash")
 	}
 }
