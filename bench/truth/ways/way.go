@@ -71,33 +71,36 @@ func (t *Tool) Reproduce(ctx context.Context, way Way, p Program, dir string) (*
 		attempts = 1 // record repeats the run itself
 	}
 	for range max(1, attempts) {
-		f, err := t.attempt(ctx, way, p, dir)
-		if err != nil || f != nil {
+		f, hung, err := t.attempt(ctx, way, p, dir)
+		if err != nil || f != nil || hung {
 			return f, err
 		}
 	}
 	return nil, nil
 }
 
-func (t *Tool) attempt(ctx context.Context, way Way, p Program, dir string) (*Failing, error) {
+// attempt runs the program once. A run that hung was ended by us: that is no failure, and the
+// next one would take as long.
+func (t *Tool) attempt(ctx context.Context, way Way, p Program, dir string) (_ *Failing, hung bool, err error) {
 	if err := limit.Empty(dir); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r, err := limit.Run(ctx, t.command(way, p, dir))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if way == Recording {
-		return recorded(filepath.Join(dir, "recordings"))
+		f, err := recorded(filepath.Join(dir, "recordings"))
+		return f, false, err
 	}
 	if r.TimedOut || r.Status == 128+int(syscall.SIGXCPU) {
-		return nil, nil // the signal was ours
+		return nil, true, nil
 	}
 	core, err := limit.Core(dir)
 	if err != nil || core == "" {
-		return nil, err
+		return nil, false, err
 	}
-	return &Failing{Core: core}, nil
+	return &Failing{Core: core}, false, nil
 }
 
 // command runs the program in one of the ways.

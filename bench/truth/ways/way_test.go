@@ -56,6 +56,14 @@ func TestAttempts(t *testing.T) {
 	if f, err := tool(t, script).Reproduce(t.Context(), Agent, p, filepath.Join(t.TempDir(), "agent")); err != nil || f == nil {
 		t.Errorf("%+v, %v", f, err)
 	}
+	count := filepath.Join(t.TempDir(), "count")
+	hang := tool(t, "echo >> "+count+"; exit 152") // 128 and SIGXCPU
+	if f, err := hang.Reproduce(t.Context(), Agent, p, filepath.Join(t.TempDir(), "agent")); err != nil || f != nil {
+		t.Errorf("a run that hung: %+v, %v", f, err)
+	}
+	if text, err := os.ReadFile(count); err != nil || string(text) != "\n" {
+		t.Errorf("it was run again: %q, %v", text, err)
+	}
 	c := (&Tool{Path: "diagnose"}).command(Recording, p, "/d")
 	if got := strings.Join(c.Args, " "); got != "record --output /d/recordings --repeat 4 --until-fail -- /bin/true" || !c.Interrupt {
 		t.Errorf("the command is %s", got)
