@@ -242,7 +242,7 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("a replay that was cancelled: %v", err)
 	}
 	if unix.Kill(pid, 0) != unix.ESRCH {
-		t.Errorf("process %d was left behind", pid)
+		t.Errorf("process %d was not ended", pid)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestStuck(t *testing.T) {
 		}
 	}
 	if stuck == nil {
-		t.Fatal("a replay without events for a long time was let go on")
+		t.Fatal("a replay without events for a long time was continued")
 	}
 	if !stuck.Computing || len(stuck.Threads) != 1 || stuck.Threads[0].Thread != 1 || !strings.Contains(stuck.Threads[0].At, inMain) {
 		t.Errorf("%+v", stuck)
@@ -320,7 +320,7 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	if unix.Kill(pid, 0) != unix.ESRCH {
-		t.Errorf("process %d was left behind", pid)
+		t.Errorf("process %d was not ended", pid)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestBreaksAsRecorded(t *testing.T) {
 					t.Errorf("taken back: %v", r.Unbroken)
 				}
 				if faults && others[plain.Moment.Thread] == 0 {
-					t.Error("nobody came to where it faulted")
+					t.Error("no thread reached the place of the fault")
 				}
 			}
 		})
@@ -129,7 +129,7 @@ func storesOf(t *testing.T, rec *record.Recording) []replay.Hit {
 	}
 	hits := slices.DeleteFunc(hitsOf(t, rec, watches), func(h replay.Hit) bool { return h.By != evidence.ByProgram || !fills(&h) })
 	if len(hits) == 0 {
-		t.Fatal("no store behind the buffer")
+		t.Fatal("no store past the buffer")
 	}
 	return hits
 }
@@ -230,6 +230,6 @@ func TestBreakAtMoment(t *testing.T) {
 		t.Fatal(err, r)
 	}
 	if before != arrival-1 || each[1] != 40 {
-		t.Errorf("the Moment came behind %d of %d arrivals, want %d of 40", before, each[1], arrival-1)
+		t.Errorf("the Moment came after %d of %d arrivals, want %d of 40", before, each[1], arrival-1)
 	}
 }

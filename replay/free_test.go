@@ -45,7 +45,7 @@ func TestFreeAsRecorded(t *testing.T) {
 					t.Fatal(err)
 				}
 				if r.Left != nil {
-					t.Errorf("left the recorded way: %v", r.Left)
+					t.Errorf("diverged from the recording: %v", r.Left)
 				}
 				if r.End != strict.End || r.Signal != strict.Signal || r.Status != strict.Status || r.Moment != strict.Moment || r.MadeUp != 0 {
 					t.Errorf("ended with %s, %d, %d at %v, want %s, %d, %d at %v; %d results made up", r.End, r.Signal, r.Status, r.Moment,

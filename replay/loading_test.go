@@ -103,7 +103,7 @@ func TestForeignEnvironment(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 			if list, err := os.ReadDir(marks); err != nil || len(list) > 0 {
-				t.Errorf("left behind: %v, %v", list, err)
+				t.Errorf("not removed: %v, %v", list, err)
 				os.RemoveAll(mark)
 				os.RemoveAll(mark + "-dir")
 			}
@@ -152,7 +152,7 @@ func TestForeignProgram(t *testing.T) {
 				t.Errorf("%v, want an *InputError", err)
 			}
 			if list, err := os.ReadDir(marks); err != nil || len(list) > 0 {
-				t.Errorf("left behind: %v, %v", list, err)
+				t.Errorf("not removed: %v, %v", list, err)
 			}
 		})
 	}

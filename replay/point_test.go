@@ -54,7 +54,7 @@ func recordMarks(t *testing.T) *marked {
 			return m
 		}
 	}
-	t.Skip("the threads of a recording do not run beside each other here")
+	t.Skip("the threads of a recording do not run at the same time here")
 	return nil
 }
 
@@ -180,8 +180,8 @@ func TestPreemptions(t *testing.T) {
 		"a hold":                      {{0, 0}},
 		"two holds":                   {{0, 0}, {1, 0}},
 		"two holds, the second first": {{1, 0}, {0, 0}},
-		"behind a mark":               {{0, 1}},
-		"behind three marks":          {{0, 3}},
+		"after a mark":                {{0, 1}},
+		"after three marks":           {{0, 3}},
 		"the last thread":             {{2, 2}},
 		"two threads":                 {{1, 2}, {0, 2}},
 		"three threads":               {{2, 1}, {0, 3}, {1, 2}},
@@ -231,7 +231,7 @@ func TestPreemptionIsMissed(t *testing.T) {
 	list[0].Ordinal = 1 << 20
 	var bad *replay.InputError
 	if _, _, err := m.replay(t, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: list}}); !errors.As(err, &bad) {
-		t.Fatalf("behind an event that there is not: %v", err)
+		t.Fatalf("after an event that does not exist: %v", err)
 	}
 }
 

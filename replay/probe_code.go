@@ -340,7 +340,7 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.at(opStore, hardBX, hardAX, entryReal)
 	a.at(opStore, hardBX, hardAX, entryOrdinal)
 	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
-	a.to("nobody", 0x0f, 0x84)              // jz
+	a.to("no owner", 0x0f, 0x84)            // jz
 	a.Write([]byte{0x48, 0xc1, 0xe2, 16})   // shl $16, %rdx: DG_THREAD_SLOT
 	a.constant(hardCX, agent.EngineThreads)
 	a.Write([]byte{0x48, 0x01, 0xca}) // add %rcx, %rdx
@@ -352,7 +352,7 @@ func (p *probes) logCode(a *inlineAssembler) {
 	if len(p.tr.c.request.watching.Locks) > 0 {
 		p.locksCode(a)
 	}
-	a.label("nobody")
+	a.label("no owner")
 	a.at(opStore, hardBX, hardAX, entryHeld)
 	a.gs(opLoad, hardBX, ownBX)
 	a.gs(opLoad, hardDX, ownEntry)

@@ -183,7 +183,7 @@ func TestProbesInspected(t *testing.T) {
 	}
 	for n, p := range places[0] {
 		if s := places[1][n]; p.moment != s.moment || !slices.Equal(p.stack, s.stack) {
-			t.Errorf("behind hit %d there is %v %q, by stops %v %q", n, p.moment, p.stack, s.moment, s.stack)
+			t.Errorf("after hit %d there is %v %q, by stops %v %q", n, p.moment, p.stack, s.moment, s.stack)
 		}
 	}
 }
@@ -223,6 +223,6 @@ func TestProbesEnd(t *testing.T) {
 			return nil
 		}}})
 	if !errors.Is(err, enough) || n != 20 {
-		t.Errorf("%v behind %d hits", err, n)
+		t.Errorf("%v after %d hits", err, n)
 	}
 }

@@ -68,6 +68,6 @@ func TestSteppingCalls(t *testing.T) {
 		t.Fatalf("preempted: %+v", told)
 	}
 	if s := told[unlock][3]; s.Behind != 1 || s.Count != 1 {
-		t.Errorf("behind the preemption: %+v", s)
+		t.Errorf("after the preemption: %+v", s)
 	}
 }

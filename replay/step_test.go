@@ -53,7 +53,7 @@ func TestStepping(t *testing.T) {
 		t.Fatalf("preempted: %s, without stepping %s, %d stores, %v", left, plain, len(traced), err)
 	}
 	if s := traced[2*marks+2]; s.Count != 0 || s.Behind != 1 || s.Position != m.all(0) {
-		t.Errorf("the store behind the preemption is %+v", s)
+		t.Errorf("the store after the preemption is %+v", s)
 	}
 	if s := traced[2*marks+3]; s.Count != 1 || s.Behind != 1 {
 		t.Errorf("the next is %+v", s)
@@ -112,7 +112,7 @@ func TestSteppingLeavesLoopsWithPlaces(t *testing.T) {
 		}
 		// The first steps go through what the recorder has patched.
 		if s.Ordinal == last && core.ModuleAt(s.PC) == nil {
-			t.Errorf("an access in code of nobody's: %+v", s)
+			t.Errorf("an access in code of no thread's: %+v", s)
 		}
 	}}
 	r, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager, Preemptions: []eventlog.Preemption{}}, Verify: true, Stepping: *step})

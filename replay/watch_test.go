@@ -68,7 +68,7 @@ func TestWatchStateComputes(t *testing.T) {
 		s := s
 		s.see(start.Add(x.after), 1, 1000+x.ticks)
 		if got := s.computes(start.Add(x.after), may); got != x.want {
-			t.Errorf("%v behind the event, with %d ticks: %v", x.after, x.ticks, got)
+			t.Errorf("%v after the event, with %d ticks: %v", x.after, x.ticks, got)
 		}
 	}
 	s.see(start.Add(time.Second), 1, 5) // of another process

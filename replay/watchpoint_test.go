@@ -188,7 +188,7 @@ func compareHits(t *testing.T, got, want []seenHit) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Fatalf("%d accesses, want %d; behind the common ones: %+v", len(got), len(want), append(slices.Clone(got[min(len(got), len(want)):]), want[min(len(got), len(want)):]...))
+		t.Fatalf("%d accesses, want %d; after the common ones: %+v", len(got), len(want), append(slices.Clone(got[min(len(got), len(want)):]), want[min(len(got), len(want)):]...))
 	}
 }
 
@@ -261,7 +261,7 @@ func TestHitEndsReplay(t *testing.T) {
 		}}})
 		var cannot *replay.UnsupportedError
 		if !errors.As(err, &cannot) && (!errors.Is(err, enough) || n != 20) {
-			t.Errorf("%s: %v behind %d hits", backend, err, n)
+			t.Errorf("%s: %v after %d hits", backend, err, n)
 		}
 	}
 }

@@ -64,9 +64,9 @@ func (r *replayStage) tellSchedule(ctx context.Context) error {
 	}
 	s := &evidence.Schedule{By: found.By, Attempts: found.Attempts, Failed: failed, Runs: runs}
 	for _, n := range list {
-		p := evidence.Preemption{Thread: r.recordedThread(n.Thread), Event: n.Ordinal, Behind: n.Behind, Arrival: n.Count, Until: n.Until, Failed: n.Failed, Runs: n.Runs}
+		p := evidence.Preemption{Thread: r.recordedThread(n.Thread), Event: n.Ordinal, Behind: n.After, Arrival: n.Count, Until: n.Until, Failed: n.Failed, Runs: n.Runs}
 		how := image.AtInstruction
-		if n.Behind != "" {
+		if n.After != "" {
 			how = image.ReturnAddress
 		}
 		p.Site = r.siteAt(n.At, how)

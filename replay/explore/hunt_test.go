@@ -275,7 +275,7 @@ func TestHuntOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := o.Resume(); err != nil || o.First != 6 || o.Length != r.Length {
-		t.Fatalf("goes on with seed %d, length %d: %v", o.First, o.Length, err)
+		t.Fatalf("continues with seed %d, length %d: %v", o.First, o.Length, err)
 	}
 	races := huntOptions(optionsOf(t, huntProgram(t, "hunt/races.c")))
 	races.FailIf = regexp.MustCompile("[0-9a-f]+")

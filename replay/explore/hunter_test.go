@@ -95,10 +95,10 @@ func TestHunterForks(t *testing.T) {
 		for i, h := range hunts {
 			r := quiet(t, hunter, h)
 			if r.Outcome.Status != 7 || r.Hunted.Steps != anew[i].Hunted.Steps || !slices.Equal(r.Hunted.Decisions, anew[i].Hunted.Decisions) {
-				t.Errorf("%+v: ended as %v after %d steps, anew after %d", h, r.Outcome.String(), r.Hunted.Steps, anew[i].Hunted.Steps)
+				t.Errorf("%+v: ended as %v after %d steps, again after %d", h, r.Outcome.String(), r.Hunted.Steps, anew[i].Hunted.Steps)
 			}
 			if g, other := r.Hunted.Globals, anew[i].Hunted.Globals; globals && (g == nil || g.Points == 0 || other == nil || *g != *other) {
-				t.Errorf("%+v: points %+v, anew %+v", h, g, other)
+				t.Errorf("%+v: points %+v, again %+v", h, g, other)
 			}
 			if ids[r.PID] {
 				t.Errorf("two runs were process %d", r.PID)
@@ -139,7 +139,7 @@ func TestHunterGoesOn(t *testing.T) {
 		}
 		again := quiet(t, hunter, bounded)
 		if again.Outcome.Stuck != record.StuckNoProgress || !slices.Equal(again.Hunted.Decisions, first.Hunted.Decisions) {
-			t.Errorf("behind a kill the run ended as %v", again.Outcome.String())
+			t.Errorf("after a kill the run ended as %v", again.Outcome.String())
 		}
 	}
 	hunter.Close()

@@ -73,7 +73,7 @@ func TestMinimizeFoundNothing(t *testing.T) {
 		t.Fatalf("as if it were hunted: %v", err)
 	}
 	if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}}); err != nil {
-		t.Skip("its threads raced, and no plain replay comes to its end: ", err)
+		t.Skip("its threads raced, and no plain replay reaches its end: ", err)
 	}
 	list := []eventlog.Preemption{{Thread: 1, Ordinal: 1, Class: eventlog.PointEvent, Until: 1}, {Thread: 1, Ordinal: 2, Class: eventlog.PointEvent, Until: 2}}
 	if err := rec.SetFound(&record.Found{Timing: record.TimingEager, Preemptions: list, By: "test", Level: "coarse", Partial: true}); err != nil {

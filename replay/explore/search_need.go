@@ -41,9 +41,9 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 type Need struct {
 	eventlog.Preemption
 	// At is the address of the instruction or, if the preemption is after an event, the site of
-	// its call. Behind is that event's text, empty at an instruction.
-	At     evidence.Addr
-	Behind string
+	// its call. After is that event's text, empty at an instruction.
+	At    evidence.Addr
+	After string
 	// Last is the last event that is done before the thread continues; nil: there is none.
 	Last *Done
 	// Failed of Runs replays without it, and with the others, failed as recorded.
@@ -105,7 +105,7 @@ func Needs(ctx context.Context, rec *record.Recording, opts image.Options, times
 func (s *search) describe(p eventlog.Preemption) Need {
 	n := Need{Preemption: p, At: p.PC}
 	if at := s.order.position(p.Thread, p.Ordinal); at != 0 && p.Class != eventlog.PointPC {
-		n.At, n.Behind = s.order.eventAt(at).site, s.order.eventAt(at).text()
+		n.At, n.After = s.order.eventAt(at).site, s.order.eventAt(at).text()
 	}
 	if until := min(p.Until, s.order.total()); until > 0 {
 		e := s.order.eventAt(until)

@@ -30,7 +30,7 @@ func TestWindow(t *testing.T) {
 	// Of thread 2, the part between calls 1 and 8; of thread 1, from call 3 on.
 	want := []step{{1, 4, 6, 8}, {1, 3, 5, 5}, {1, 2, 3, 4}, {2, 1, 1, 7}}
 	if !slices.Equal(w.others, want) {
-		t.Errorf("beside it: %+v, want %+v", w.others, want)
+		t.Errorf("the others: %+v, want %+v", w.others, want)
 	}
 	if w.from() != 4 || w.to() != 6 {
 		t.Errorf("from %d to %d", w.from(), w.to())
@@ -47,12 +47,12 @@ func TestHoldable(t *testing.T) {
 	o := orderOf(1, 2, 1)
 	s, _ := o.step(1, 1)
 	if !o.holdable(s) {
-		t.Error("a step behind a system call")
+		t.Error("a step after a system call")
 	}
 	for _, kind := range []eventlog.Kind{eventlog.KindOrder, eventlog.KindHeap, eventlog.KindCreate, eventlog.KindExit} {
 		o.events[0].kind = kind
 		if o.holdable(s) {
-			t.Errorf("a step behind %v", kind)
+			t.Errorf("a step after %v", kind)
 		}
 	}
 	if s, _ := o.step(2, 1); s.end != 3 {
@@ -75,7 +75,7 @@ func TestPlans(t *testing.T) {
 	}
 	two, _ := p.preempt(at(1, 0x20, 3), 15)
 	if !slices.Equal(two.list, []eventlog.Preemption{pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
-		t.Errorf("behind it: %v", two)
+		t.Errorf("after it: %v", two)
 	}
 	if held := two.hold(s, 11).hold(s, 13); !slices.Equal(held.list, []eventlog.Preemption{hold(13), pc(0x10, 1, 12), pc(0x20, 3, 15)}) {
 		t.Errorf("held: %v", held)
@@ -98,7 +98,7 @@ func TestPlans(t *testing.T) {
 		t.Errorf("without the first: %v", q)
 	}
 	if len(p.list) != 1 || len(two.list) != 2 {
-		t.Error("a plan was changed by what was made of it")
+		t.Error("a plan was changed by a plan made of it")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestCache(t *testing.T) {
 		t.Error("an empty cache changes the order")
 	}
 	if c.addSignature(d, shape{back: 2}) || !c.addSignature(d, shape{back: 2}) {
-		t.Error("what is new and what was known")
+		t.Error("new plans and known ones")
 	}
 	if got := c.first(d, list); got[0].shape.back != 2 || got[1].shape.back != 0 || list[0].shape.back != 0 {
 		t.Errorf("%+v", got)
@@ -119,7 +119,7 @@ func TestCache(t *testing.T) {
 		t.Error("another divergence")
 	}
 	if c.insideFirst() {
-		t.Error("behind events helped more often")
+		t.Error("after events helped more often")
 	}
 	at := []candidate{{shape: shape{pc: 7}}, {shape: shape{pc: 9, with: 1}}, {shape: shape{back: 2}}, {shape: shape{pc: 9}}}
 	for range 3 {

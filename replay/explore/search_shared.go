@@ -255,7 +255,7 @@ func (x *watched) hit(word evidence.Addr, h *replay.Hit) {
 		a = &wordAccesses{counts: map[arrivals]uint64{}, last: map[arrivals]int{}}
 		x.of[word] = a
 	}
-	key := arrivals{h.Thread, h.Ordinal, h.PC, x.behind(h)}
+	key := arrivals{h.Thread, h.Ordinal, h.PC, x.preemptedBefore(h)}
 	a.counts[key]++
 	n := a.counts[key]
 	kind := h.Kind.Kind()
@@ -282,8 +282,8 @@ func (x *watched) hit(word evidence.Addr, h *replay.Hit) {
 	a.kept = append(a.kept, s)
 }
 
-// behind is how many preemptions at instructions the step has before the access.
-func (x *watched) behind(h *replay.Hit) int {
+// preemptedBefore is how many preemptions at instructions the step has before the access.
+func (x *watched) preemptedBefore(h *replay.Hit) int {
 	n := 0
 	for _, p := range x.plan.list {
 		if p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Class == eventlog.PointPC && p.Until <= h.Position {

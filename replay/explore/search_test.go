@@ -257,7 +257,7 @@ func found(t *testing.T, rec *record.Recording, r *explore.Result, least int) {
 		t.Errorf("none is needed: %+v", needs)
 	}
 	for _, n := range needs {
-		if n.Runs != 1 || n.At == 0 || n.Last == nil || (n.Behind == "") != (n.Class == eventlog.PointPC) {
+		if n.Runs != 1 || n.At == 0 || n.Last == nil || (n.After == "") != (n.Class == eventlog.PointPC) {
 			t.Errorf("needed: %+v", n)
 		}
 	}
