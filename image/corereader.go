@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 // coreReader fills a process with what a core shows of it.
@@ -35,7 +36,7 @@ func (r *coreReader) setThreads() {
 		r.process.Program.PID = r.notes.threads[0].tid
 	}
 	if first := &r.notes.threads[0]; first.siginfo == nil && first.cursig != 0 {
-		s := signalOf(first.cursig)
+		s := siginfo.Signal(first.cursig)
 		r.process.Threads[0].Signal = &s
 	}
 }
@@ -60,7 +61,7 @@ func (r *coreReader) debuggerStop(t *Thread) bool {
 	if t.Signal.Number != sigtrap || t.Signal.CodeName == "" && t.Signal.Code == 0 {
 		return false
 	}
-	if t.Signal.Code != siKernel {
+	if t.Signal.Code != siginfo.Kernel {
 		return t.Signal.Code > 0 // breakpoints, single steps and ptrace events (ptrace(2))
 	}
 	var b [1]byte

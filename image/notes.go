@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 // Note types (linux/elf.h).
@@ -167,7 +168,7 @@ func (n *coreNotes) vector(desc []byte) {
 }
 
 func (n *coreNotes) signal(desc []byte) {
-	s, ok := ParseSiginfo(desc)
+	s, ok := siginfo.Parse(desc)
 	if !ok {
 		n.problem("NT_SIGINFO has %d bytes", len(desc))
 		return

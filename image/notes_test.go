@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 func sampleNotes() []byte {
@@ -104,14 +105,14 @@ func TestSiginfo(t *testing.T) {
 		bytes []byte
 		want  evidence.Signal
 	}{
-		{siginfoBytes(11, siKernel, 0), evidence.Signal{Number: 11, Name: "SIGSEGV", Code: siKernel, CodeName: "SI_KERNEL"}},
+		{siginfoBytes(11, siginfo.Kernel, 0), evidence.Signal{Number: 11, Name: "SIGSEGV", Code: siginfo.Kernel, CodeName: "SI_KERNEL"}},
 		{siginfoBytes(8, 1, 0x40), evidence.Signal{Number: 8, Name: "SIGFPE", Code: 1, CodeName: "FPE_INTDIV", Addr: 0x40, HasAddr: true}},
 		{siginfoBytes(7, 2, 0x40), evidence.Signal{Number: 7, Name: "SIGBUS", Code: 2, CodeName: "BUS_ADRERR", Addr: 0x40, HasAddr: true}},
 		{siginfoBytes(11, 99, 0x40), evidence.Signal{Number: 11, Name: "SIGSEGV", Code: 99, Addr: 0x40, HasAddr: true}},
 		{siginfoBytes(70, 0, 0), evidence.Signal{Number: 70, Name: "signal 70", CodeName: "SI_USER"}},
 		{sender, evidence.Signal{Number: 6, Name: "SIGABRT", Code: -6, CodeName: "SI_TKILL", SenderPID: 4242, SenderUID: 1000}},
 	} {
-		if got, ok := ParseSiginfo(c.bytes); !ok || got != c.want {
+		if got, ok := siginfo.Parse(c.bytes); !ok || got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}
 	}

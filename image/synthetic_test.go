@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 // coreBytes makes a core file of notes and segments; the segments' contents
@@ -70,7 +71,7 @@ func prstatusBytes(tid, cursig int, pc, sp evidence.Addr) []byte {
 }
 
 func siginfoBytes(number, code int, addr evidence.Addr) []byte {
-	b := make([]byte, siginfoSize)
+	b := make([]byte, siginfo.Size)
 	binary.LittleEndian.PutUint32(b, uint32(number))
 	binary.LittleEndian.PutUint32(b[8:], uint32(int32(code)))
 	binary.LittleEndian.PutUint64(b[16:], uint64(addr))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 // Traced is a process that the caller traces and holds stopped.
@@ -50,7 +51,7 @@ func openTraced(traced Traced, opts Options) (*Process, error) {
 		}
 		regs.Vector = parseFXSave(t.Floating)
 		thread := Thread{Ref: evidence.ThreadRef{Number: i + 1, TID: t.TID, Name: threadName(pid, t.TID)}, Registers: regs}
-		if s, ok := ParseSiginfo(t.Siginfo); ok {
+		if s, ok := siginfo.Parse(t.Siginfo); ok {
 			thread.Signal = &s
 		}
 		p.Threads = append(p.Threads, thread)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 const (
@@ -211,7 +212,7 @@ func (t *tracer) poll(tid int) bool {
 func waitStop(tid int) (status int, stopped bool, err error) {
 	// The fields of a siginfo_t for SIGCHLD (asm-generic/siginfo.h).
 	const siCode, siPID, siStatus = 8, 16, 24
-	var info [siginfoSize]byte
+	var info [siginfo.Size]byte
 	err = unix.Waitid(unix.P_PID, tid, (*unix.Siginfo)(unsafe.Pointer(&info)),
 		unix.WEXITED|unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 	if err != nil {
@@ -241,11 +242,11 @@ func (t *tracer) stragglers() []evidence.Limit {
 }
 
 func (t *tracer) pendingSiginfo(tid int) *evidence.Signal {
-	var b [siginfoSize]byte
+	var b [siginfo.Size]byte
 	if ptraceRead(ptraceGetSiginfo, tid, 0, unsafe.Pointer(&b[0])) != nil {
 		return nil
 	}
-	if s, ok := ParseSiginfo(b[:]); ok {
+	if s, ok := siginfo.Parse(b[:]); ok {
 		return &s
 	}
 	return nil

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
 	"diagnose/replay/ptrace"
 )
 
@@ -47,7 +47,7 @@ func (s *Stopped) Interrupted() (evidence.Addr, evidence.Signal, error) {
 	if err != nil {
 		return 0, evidence.Signal{}, fmt.Errorf("replay: the handler at %v: %w", s.Moment, err)
 	}
-	signal, ok := image.ParseSiginfo(info)
+	signal, ok := siginfo.Parse(info)
 	if !ok {
 		return 0, evidence.Signal{}, &NoHandlerError{s.Moment}
 	}

@@ -20,7 +20,7 @@ var signalRegisters = []image.Register{image.R8, image.R9, image.R10, image.R11,
 // call of the thread sends, such as abort(3). The error is a *NoSignalError if the replay
 // does not reach the signal.
 func AtSignal(ctx context.Context, rec *record.Recording, at *eventlog.HandledSignal, opts image.Options, use func(*image.Process) error) error {
-	signal, ok := image.ParseSiginfo(at.Info)
+	signal, ok := at.Signal()
 	if !ok || at.Place == eventlog.PlaceAsync || at.Ordinal < 2 || at.Place == eventlog.PlaceEvent && at.Ordinal < 3 {
 		return &NoSignalError{at}
 	}

@@ -58,7 +58,7 @@ func (h handledSignals) onStack(frames []unwind.Frame) []evidence.Signal {
 		if at < 0 {
 			return h.all()
 		}
-		sig, _ := image.ParseSiginfo(h[at].Info)
+		sig, _ := h[at].Signal()
 		list, left = append(list, sig), at
 	}
 	slices.Reverse(list)
@@ -74,7 +74,7 @@ func cameThere(at *eventlog.HandledSignal, regs *image.Registers) bool {
 func (h handledSignals) all() []evidence.Signal {
 	var list []evidence.Signal
 	for i := range h {
-		sig, _ := image.ParseSiginfo(h[i].Info)
+		sig, _ := h[i].Signal()
 		list = append(list, sig)
 	}
 	return list
@@ -83,7 +83,7 @@ func (h handledSignals) all() []evidence.Signal {
 // lastFault is the last of the signals that a failing instruction raised; nil if there is none.
 func (h handledSignals) lastFault() *eventlog.HandledSignal {
 	for i := range slices.Backward(h) {
-		if sig, ok := image.ParseSiginfo(h[i].Info); ok && h[i].Place == eventlog.PlaceFault && failure.IsFault(sig.Number) {
+		if sig, ok := h[i].Signal(); ok && h[i].Place == eventlog.PlaceFault && failure.IsFault(sig.Number) {
 			return &h[i]
 		}
 	}
@@ -98,7 +98,7 @@ func (a *analysis) explanation() *eventlog.HandledSignal {
 		return nil
 	}
 	at := &a.handled[len(a.handled)-1]
-	sig, ok := image.ParseSiginfo(at.Info)
+	sig, ok := at.Signal()
 	if !ok {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (a *analysis) leftByJump() *eventlog.HandledSignal {
 // status for another reason. The result of the experiments is a finding. It returns the text about
 // a fault that led to the end, and "" for any other.
 func (a *analysis) jumped(ctx context.Context, at *eventlog.HandledSignal) (message string) {
-	sig, _ := image.ParseSiginfo(at.Info)
+	sig, _ := at.Signal()
 	site, where := &evidence.Site{PC: at.PC}, fmt.Sprintf("at %v", at.PC)
 	if calls := a.process.Symbolize(at.PC, image.AtInstruction); len(calls) > 0 && calls[0].Site.Function != "" {
 		site, where = &calls[0].Site, "in "+evidence.ShortName(calls[0].Site.Function)

@@ -2,7 +2,7 @@ package failure
 
 import (
 	"diagnose/evidence"
-	"diagnose/image"
+	"diagnose/internal/siginfo"
 	"diagnose/internal/wording"
 )
 
@@ -28,7 +28,7 @@ func completeSignal(sig evidence.Signal) *evidence.Signal {
 		sig.Name = wording.Signal(sig.Number)
 	}
 	if sig.CodeName == "" {
-		sig.CodeName = image.SignalCodeName(sig.Number, sig.Code)
+		sig.CodeName = siginfo.CodeName(sig.Number, sig.Code)
 	}
 	return &sig
 }

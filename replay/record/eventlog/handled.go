@@ -7,6 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 )
 
 // HandledSignal is a signal that a thread received and whose handler did not return: the thread
@@ -26,6 +27,9 @@ type HandledSignal struct {
 	// rcx, rsp, rip, flags.
 	Registers [18]uint64
 }
+
+// Signal reads Info; ok is false if the recording does not have it.
+func (s *HandledSignal) Signal() (sig evidence.Signal, ok bool) { return siginfo.Parse(s.Info) }
 
 // Handled returns the signals of a thread whose handlers did not return, the outermost first.
 // A log that was cut off is read up to that point.
