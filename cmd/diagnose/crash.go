@@ -113,9 +113,12 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	if err := f.checkBounds(c); err != nil {
 		return err
 	}
-	if err := f.resolve(c.Context()); err != nil {
+	opened := openedRecordings{}
+	defer opened.close()
+	if err := f.resolve(c.Context(), opened); err != nil {
 		return err
 	}
+	f.Opened = opened
 	defer context.AfterFunc(c.Context(), secondEnds)()
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })
 	if err != nil {
@@ -154,16 +157,16 @@ const leastOpening = time.Minute
 var errOpening = &driver.InputError{Err: errors.New("the time for reading recordings, that of --time or a minute if that is longer, has passed")}
 
 // resolve replaces the recordings of runs by the recordings of the processes to diagnose. It
-// refuses directories that are no recordings, and recordings whose program was rebuilt since. Each
-// log is read here first. With --time that ends in time, too.
-func (f *crashFlags) resolve(ctx context.Context) error {
+// refuses directories that are no recordings, and recordings whose program was rebuilt since. The
+// logs are read here. With --time that ends in time, too.
+func (f *crashFlags) resolve(ctx context.Context, opened openedRecordings) error {
 	if f.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, max(f.Time, leastOpening), errOpening)
 		defer cancel()
 	}
 	for i, dir := range f.Recordings {
-		blamed, err := f.blamed(ctx, dir)
+		blamed, err := f.blamed(ctx, opened, dir)
 		if err != nil {
 			return err
 		}
@@ -171,7 +174,7 @@ func (f *crashFlags) resolve(ctx context.Context) error {
 	}
 	var passing []string
 	for _, dir := range f.Passing {
-		counterpart, err := f.counterpart(ctx, dir)
+		counterpart, err := f.counterpart(ctx, opened, dir)
 		switch {
 		case err != nil:
 			return err
@@ -183,13 +186,12 @@ func (f *crashFlags) resolve(ctx context.Context) error {
 	}
 	f.Passing = passing
 	for _, dir := range slices.Concat(f.Recordings, f.Passing) {
-		rec, err := openRecording(ctx, dir)
+		rec, err := opened.open(ctx, dir)
 		if err != nil {
 			return err
 		}
 		err = unchanged(rec)
 		advisePanic(rec)
-		rec.Close()
 		if err != nil {
 			return err
 		}
@@ -197,28 +199,46 @@ func (f *crashFlags) resolve(ctx context.Context) error {
 	return nil
 }
 
-func (f *crashFlags) blamed(ctx context.Context, dir string) (string, error) {
+// openedRecordings are the recordings of a command by their directories. Each is opened once,
+// because that reads its log.
+type openedRecordings map[string]*record.Recording
+
+func (o openedRecordings) open(ctx context.Context, dir string) (*record.Recording, error) {
+	if rec := o[dir]; rec != nil {
+		return rec, nil
+	}
 	rec, err := openRecording(ctx, dir)
+	if err == nil {
+		o[dir] = rec
+	}
+	return rec, err
+}
+
+func (o openedRecordings) close() {
+	for _, rec := range o {
+		rec.Close()
+	}
+}
+
+func (f *crashFlags) blamed(ctx context.Context, opened openedRecordings, dir string) (string, error) {
+	rec, err := opened.open(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	defer rec.Close()
 	return driver.Blamed(rec, f.process)
 }
 
 // counterpart is the process of a passing run that is compared with the first failing one;
 // empty if there is none.
-func (f *crashFlags) counterpart(ctx context.Context, dir string) (string, error) {
-	passing, err := openRecording(ctx, dir)
+func (f *crashFlags) counterpart(ctx context.Context, opened openedRecordings, dir string) (string, error) {
+	passing, err := opened.open(ctx, dir)
 	if err != nil || len(f.Recordings) == 0 {
 		return dir, err
 	}
-	defer passing.Close()
-	failing, err := openRecording(ctx, f.Recordings[0])
+	failing, err := opened.open(ctx, f.Recordings[0])
 	if err != nil {
 		return "", err
 	}
-	defer failing.Close()
 	return driver.Counterpart(failing, passing), nil
 }
 

@@ -18,6 +18,8 @@ import (
 // recordings are the recordings of a request, with facts about how the first run ended.
 type recordings struct {
 	failing, passing []*record.Recording
+	// opened are those that were opened here, to be closed.
+	opened []*record.Recording
 	// given: the request names a process, so the recordings do not say which one is read.
 	given bool
 	// exit is how the recorded process ended, if it ended itself with a status.
@@ -50,7 +52,7 @@ func (rs *recordings) open(ctx context.Context, req *Request) error {
 		to   *[]*record.Recording
 	}{{req.Recordings, &rs.failing}, {req.Passing, &rs.passing}} {
 		for _, dir := range dirs.from {
-			r, err := record.OpenContext(ctx, dir)
+			r, err := rs.openOne(ctx, dir, req.Opened)
 			if err != nil {
 				return fmt.Errorf("recording %s: %w", dir, err)
 			}
@@ -82,16 +84,27 @@ func (rs *recordings) open(ctx context.Context, req *Request) error {
 	return err
 }
 
+// openOne takes a recording from those that the caller opened, or opens it. One that is named
+// twice is opened for the second time.
+func (rs *recordings) openOne(ctx context.Context, dir string, opened map[string]*record.Recording) (*record.Recording, error) {
+	if r := opened[dir]; r != nil && !slices.Contains(rs.failing, r) && !slices.Contains(rs.passing, r) {
+		return r, nil
+	}
+	r, err := record.OpenContext(ctx, dir)
+	if err == nil {
+		rs.opened = append(rs.opened, r)
+	}
+	return r, err
+}
+
 // ExecutedUnrecorded says why a recording ends where its process executed another program without a
 // recording. The recording library enters a program by LD_PRELOAD.
 const ExecutedUnrecorded = "it ends where its process executed another program, which was not recorded; " +
 	"if it was started by env or a script with another LD_PRELOAD, record that program itself"
 
 func (rs *recordings) closeRecordings() {
-	for _, list := range [][]*record.Recording{rs.failing, rs.passing} {
-		for _, r := range list {
-			r.Close()
-		}
+	for _, r := range rs.opened {
+		r.Close()
 	}
 }
 

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"errors"
+	"os"
 	"testing"
 
 	"diagnose/evidence"
@@ -52,5 +54,20 @@ func TestRefusedCalls(t *testing.T) {
 	}
 	if got := (&recordings{}).refusedCalls(); got != nil {
 		t.Errorf("without a recording: %+v", got)
+	}
+}
+
+// A recording that the caller opened is used as it is, once, and is not closed here.
+func TestOpenedByCaller(t *testing.T) {
+	given := &record.Recording{Dir: "given"}
+	rs := &recordings{}
+	opened := map[string]*record.Recording{"given": given}
+	r, err := rs.openOne(t.Context(), "given", opened)
+	if err != nil || r != given || len(rs.opened) != 0 {
+		t.Fatalf("got %v, %v, and %d to be closed", r, err, len(rs.opened))
+	}
+	rs.failing = append(rs.failing, r)
+	if r, err := rs.openOne(t.Context(), "given", opened); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the second time it is not opened: %v, %v", r, err)
 	}
 }

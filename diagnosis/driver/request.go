@@ -8,6 +8,7 @@ import (
 
 	"diagnose/image"
 	"diagnose/image/object"
+	"diagnose/replay/record"
 )
 
 // Request says what to analyse and how.
@@ -23,6 +24,9 @@ type Request struct {
 	// Recordings are of runs that failed, Passing of runs that did not. The core of the first is
 	// analysed unless one of the four is given.
 	Recordings, Passing []string
+	// Opened are recordings that the caller opened, and closes, by their names in Recordings and
+	// Passing. The driver opens the others.
+	Opened map[string]*record.Recording
 	// FailedAt is the place or the moment at which the first of Recordings failed although its run
 	// ended well: FUNCTION, FILE:LINE or THREAD:EVENT[:PC[:COUNT]].
 	FailedAt string
