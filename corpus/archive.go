@@ -268,7 +268,7 @@ func (p *packed) check(id string) error {
 		return inputf("there are more than %d files", mostFiles)
 	}
 	for i, f := range p.Files {
-		if !filepath.IsLocal(f.Name) || filepath.Clean(f.Name) != f.Name || !printable(f.Name) || strings.Count(f.Name, "/") > mostDepth ||
+		if !filepath.IsLocal(f.Name) || filepath.Clean(f.Name) != f.Name || !storable(f.Name) || strings.Count(f.Name, "/") > mostDepth ||
 			i > 0 && p.Files[i-1].Name >= f.Name {
 			return inputf("%.200q: such a name is not taken", f.Name)
 		}

@@ -69,7 +69,7 @@ func (k *copier) tree(from, to *os.Root, dir string, depth int) error {
 	for _, e := range list {
 		name := path.Join(dir, e.Name())
 		switch {
-		case !printable(name):
+		case !storable(name):
 			return inputf("%q: such a name is not taken", name)
 		case e.IsDir():
 			if err := to.Mkdir(name, 0o700); err != nil {
@@ -89,8 +89,8 @@ func (k *copier) tree(from, to *os.Root, dir string, depth int) error {
 	return syncRoot(to, dir)
 }
 
-// printable names can be printed and archived unchanged.
-func printable(name string) bool {
+// storable names can be printed and archived unchanged.
+func storable(name string) bool {
 	return len(name) <= longestName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == '\uFFFD' })
 }
 

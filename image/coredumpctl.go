@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"diagnose/internal/wording"
 )
 
 // coredumpctlLimit bounds how long coredumpctl may take to hand a core over.
@@ -75,5 +77,5 @@ func coredumpctlInput(program, name string, pid int, opts *Options) (*coreInput,
 
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return printable(lines[len(lines)-1])
+	return wording.Name(lines[len(lines)-1])
 }

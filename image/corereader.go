@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/siginfo"
+	"diagnose/internal/wording"
 )
 
 // coreReader fills a process with what a core shows of it.
@@ -154,7 +155,7 @@ func (m *Mapping) untouched(core *elfCore) bool {
 
 func missingName(m *Mapping) string {
 	if m.Path != "" {
-		return printable(m.Path)
+		return wording.Name(m.Path)
 	}
 	return fmt.Sprintf("%v (%s)", m.Start, m.Perms)
 }

@@ -1,12 +1,11 @@
 package image
 
 import (
-	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ianlancetaylor/demangle"
+
+	"diagnose/internal/wording"
 )
 
 const (
@@ -15,7 +14,6 @@ const (
 	// output.
 	longestMangled   = 16 << 10
 	longestNamePower = 14
-	longestName      = 1 << longestNamePower
 )
 
 // demangled returns the name a programmer wrote, or the name itself if it is
@@ -27,7 +25,7 @@ func demangled(name string) string {
 		return demangled(name) + "@plt"
 	}
 	if len(name) > longestMangled || !mangled(name) {
-		return printable(name)
+		return wording.Name(name)
 	}
 	text := name
 	err := recovered(func() (err error) {
@@ -37,57 +35,11 @@ func demangled(name string) string {
 	if err != nil {
 		text = name
 	}
-	return printable(text)
+	return wording.Name(text)
 }
 
 // mangled reports the prefixes of the Itanium C++ ABI and of Rust's v0 scheme.
 func mangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") ||
 		strings.HasPrefix(name, "__Z") || strings.HasPrefix(name, "_GLOBAL_")
-}
-
-// printable escapes bytes that could control a terminal, and cuts a long name.
-func printable(name string) string {
-	cut := false
-	if len(name) > longestName {
-		name, cut = name[:longestName], true
-		for len(name) > 0 && !utf8.ValidString(name[len(name)-min(len(name), utf8.UTFMax):]) {
-			r, size := utf8.DecodeLastRuneInString(name)
-			if r != utf8.RuneError || size != 1 {
-				break
-			}
-			name = name[:len(name)-1]
-		}
-	}
-	plain := true
-	for _, r := range name {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			plain = false
-			break
-		}
-	}
-	if !plain {
-		name = escaped(name)
-	}
-	if cut {
-		name += "…"
-	}
-	return name
-}
-
-func escaped(name string) string {
-	var b strings.Builder
-	for i := 0; i < len(name); {
-		r, size := utf8.DecodeRuneInString(name[i:])
-		switch {
-		case r == utf8.RuneError && size == 1 || r < 0x80 && !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\x%02x`, name[i])
-		case !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(name[i : i+size])
-		}
-		i += size
-	}
-	return b.String()
 }

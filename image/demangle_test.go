@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"diagnose/internal/wording"
 )
 
 var mangledNames = []string{
@@ -69,14 +71,14 @@ func bomb(steps int) string {
 func TestHostileNames(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	for name, want := range map[string]string{
-		"a\x1b[31mb\n":                   `a\x1b[31mb\x0a`,
-		"bad\xff":                        `bad\xff`,
-		"r\u202el":                       `r\u202el`,
-		"größe":                          "größe",
-		long:                             long[:longestName] + "…",
-		"_Z" + long:                      "_Z" + long[:longestName-2] + "…",
-		"_Z5a\x1b[31v":                   `a\x1b[31()`,
-		"é" + long[:longestName-3] + "é": "é" + long[:longestName-3] + "…",
+		"a\x1b[31mb\n": `a\x1b[31mb\x0a`,
+		"bad\xff":      `bad\xff`,
+		"r\u202el":     `r\u202el`,
+		"größe":        "größe",
+		long:           long[:wording.LongestName] + "…",
+		"_Z" + long:    "_Z" + long[:wording.LongestName-2] + "…",
+		"_Z5a\x1b[31v": `a\x1b[31()`,
+		"é" + long[:wording.LongestName-3] + "é": "é" + long[:wording.LongestName-3] + "…",
 	} {
 		if got := demangled(name); got != want {
 			t.Errorf("%.40q: %.60q, want %.60q", name, got, want)
@@ -85,7 +87,7 @@ func TestHostileNames(t *testing.T) {
 	start := time.Now()
 	for _, name := range []string{bomb(40), bomb(500), "_Z" + strings.Repeat("P", 30000) + "i", "_Z1f" + strings.Repeat("P", 30000) + "i",
 		"_Z1f" + strings.Repeat("N1a", 9000), "_R" + strings.Repeat("NvC1a", 6000)} {
-		if got := demangled(name); len(got) > 2*longestName {
+		if got := demangled(name); len(got) > 2*wording.LongestName {
 			t.Errorf("%.40q gives %d bytes", name, len(got))
 		}
 	}
@@ -104,7 +106,7 @@ func FuzzDemangled(f *testing.F) {
 	f.Add(bomb(30))
 	f.Fuzz(func(t *testing.T, name string) {
 		got := demangled(name)
-		if strings.ContainsAny(got, "\x00\x1b\n\r\x7f") || len(got) > 8*longestName {
+		if strings.ContainsAny(got, "\x00\x1b\n\r\x7f") || len(got) > 8*wording.LongestName {
 			t.Errorf("%q gives %.200q", name, got)
 		}
 	})

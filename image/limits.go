@@ -7,6 +7,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/object"
+	"diagnose/internal/wording"
 )
 
 // limit records a limit of the analysis, once.
@@ -47,7 +48,7 @@ func (m *Module) damage() []evidence.Limit {
 		if format, ok := err.(*object.FormatError); ok && filepath.Base(format.File) == m.name() {
 			text = format.InFile() // the subject names the file
 		}
-		text = printable(text)
+		text = wording.Name(text)
 		if i == most {
 			text = fmt.Sprintf("%d more parts could not be read", len(problems)-most)
 		}

@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
 	"diagnose/image/object"
+	"diagnose/internal/wording"
 )
 
 // Module is an object mapped into a process.
@@ -65,7 +66,7 @@ func (m *Module) Contains(addr evidence.Addr) bool {
 }
 
 // name is the module's name in messages.
-func (m *Module) name() string { return printable(filepath.Base(m.Path)) }
+func (m *Module) name() string { return wording.Name(filepath.Base(m.Path)) }
 
 // Debug returns the module's DWARF, opened at the first call; nil without an
 // error when there is none. It is safe for concurrent use.

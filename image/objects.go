@@ -8,6 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/object"
+	"diagnose/internal/wording"
 )
 
 // openObjects opens each module's file, several at a time: for a program with
@@ -68,7 +69,7 @@ func (l *loader) tellAbsent(absent []*Module, reason error) {
 	if len(absent) > 1 {
 		text = fmt.Sprintf("no files were found for %d objects, so there are no names for addresses in them: %s", len(absent), names)
 	} else if reason != nil {
-		text += ": " + printable(reason.Error())
+		text += ": " + wording.Name(reason.Error())
 	}
 	l.limits = append(l.limits, evidence.Limit{Code: evidence.LimitMissingFiles, Subject: absent[0].Path, Count: uint64(len(absent)), Names: first, Reason: text, Severe: severe}.Worded())
 }
@@ -113,17 +114,17 @@ func (m *Module) compare(f *object.File) (reason string, doubt []evidence.Limit)
 	case m.BuildID != "" && id == m.BuildID:
 		return "", nil
 	case m.BuildID != "" && id == "":
-		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", printable(f.Path()), m.name(), m.BuildID, off), nil
+		return fmt.Sprintf("%s has no build-id, but the process ran %s with build-id %s%s", wording.Name(f.Path()), m.name(), m.BuildID, off), nil
 	case m.BuildID != "":
-		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", printable(f.Path()), id, m.name(), m.BuildID, off), nil
+		return fmt.Sprintf("%s has build-id %s, but the process ran %s with build-id %s%s", wording.Name(f.Path()), id, m.name(), m.BuildID, off), nil
 	case m.image != nil && !m.image.sameSegments(f):
 		return fmt.Sprintf("%s (build-id %s) has other segments than the %s that the process ran (build-id not in memory)%s",
-			printable(f.Path()), orNone(id), m.name(), off), nil
+			wording.Name(f.Path()), orNone(id), m.name(), off), nil
 	case m.image != nil && id == "":
 		return "", nil
 	}
 	return "", []evidence.Limit{evidence.Limit{Code: evidence.LimitUncheckedFile, Subject: m.Path, Reason: fmt.Sprintf(
-		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), printable(f.Path()))}.Worded()}
+		"the process's memory lacks the build-id of %s; %s is taken for it unchecked", m.name(), wording.Name(f.Path()))}.Worded()}
 }
 
 func orNone(id string) string {

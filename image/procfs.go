@@ -11,6 +11,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/internal/procmaps"
+	"diagnose/internal/wording"
 )
 
 // procFile is a path below /proc/PID.
@@ -38,7 +39,7 @@ func readStatus(pid int) (procStatus, error) {
 		value = strings.TrimSpace(value)
 		switch key {
 		case "Name":
-			s.name = printable(value) // for errors, too
+			s.name = wording.Name(value) // for errors, too
 		case "State":
 			s.state = value
 		case "Tgid":
@@ -123,7 +124,7 @@ func threadName(pid, tid int) string {
 	if err != nil {
 		return ""
 	}
-	return printable(strings.TrimSuffix(string(b), "\n"))
+	return wording.Name(strings.TrimSuffix(string(b), "\n"))
 }
 
 // stackLimitOf returns the soft RLIMIT_STACK; 0 when it is not known.

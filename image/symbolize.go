@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
+	"diagnose/internal/wording"
 )
 
 // Lookup says how a pc is to be understood.
@@ -92,7 +93,7 @@ func (n *namer) symbolize(m *Module, pc evidence.Addr, how Lookup) []SymbolizedC
 	site := n.symbolSite(base, m, link)
 	if info != nil {
 		if position, ok := m.positionAt(info, link); ok {
-			site.File, site.Line, site.Column = printable(position.File), position.Line, position.Column
+			site.File, site.Line, site.Column = wording.Name(position.File), position.Line, position.Column
 		}
 	}
 	return []SymbolizedCall{{Site: site}}
@@ -112,9 +113,9 @@ func (n *namer) dwarfSites(base evidence.Site, calls []debuginfo.Call) []Symboli
 	list := make([]SymbolizedCall, 0, len(calls))
 	for _, c := range calls {
 		site := base
-		site.File, site.Line, site.Column = printable(c.Position.File), c.Position.Line, c.Position.Column
+		site.File, site.Line, site.Column = wording.Name(c.Position.File), c.Position.Line, c.Position.Column
 		if f := c.Function; f != nil {
-			site.Function, site.LinkageName = n.functionName(f.Name, f.Linkage), printable(f.Linkage)
+			site.Function, site.LinkageName = n.functionName(f.Name, f.Linkage), wording.Name(f.Linkage)
 			if entry := f.Entry; !c.Inlined && uint64(base.ModuleOffset) >= entry {
 				site.FunctionOffset = uint64(base.ModuleOffset) - entry
 			}
@@ -127,9 +128,9 @@ func (n *namer) dwarfSites(base evidence.Site, calls []debuginfo.Call) []Symboli
 func (n *namer) functionName(name, linkage string) string {
 	switch {
 	case linkage == "" || n.mangled && linkage == name:
-		return printable(name)
+		return wording.Name(name)
 	case n.mangled:
-		return printable(linkage)
+		return wording.Name(linkage)
 	}
 	return demangled(linkage)
 }
@@ -138,7 +139,7 @@ func (n *namer) functionName(name, linkage string) string {
 // otherwise.
 func (n *namer) symbolName(name string) string {
 	if n.mangled {
-		return printable(name)
+		return wording.Name(name)
 	}
 	return demangled(name)
 }
@@ -153,7 +154,7 @@ func (n *namer) symbolSite(site evidence.Site, m *Module, link uint64) evidence.
 	}
 	site.Function = n.symbolName(s.Name)
 	if site.Function != s.Name {
-		site.LinkageName = printable(s.Name)
+		site.LinkageName = wording.Name(s.Name)
 	}
 	if at := uint64(site.ModuleOffset); at >= s.Value {
 		site.FunctionOffset = at - s.Value

@@ -1,4 +1,4 @@
-// Package wording writes counts, sizes, signals and bytes in the words that all
+// Package wording writes counts, sizes, signals, names and bytes in the words that all
 // reports and errors have.
 package wording
 
