@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"diagnose/bench/truth/limit"
@@ -54,7 +55,7 @@ func (b *bench) quickResult(ctx context.Context, e store.Entry) (*store.Result, 
 	if f == nil || err != nil {
 		return nil, err
 	}
-	scratch := b.folders.Scratch
+	scratch := filepath.Join(b.folders.Scratch, "quick")
 	if err := limit.Empty(scratch); err != nil {
 		return nil, err
 	}
