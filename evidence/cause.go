@@ -148,6 +148,12 @@ type Experiment struct {
 	End *RunEnd `json:"end,omitempty"`
 	// Undecided says why the runs tell nothing; empty if they do.
 	Undecided string `json:"undecided,omitempty"`
+	// Control: nothing was changed.
+	Control bool `json:"control,omitempty"`
+	// Change is the event that was changed, as a cause may claim it; nil: none is known.
+	Change *Event `json:"change,omitempty"`
+	// Check is what the last run found where the recorded one failed; nil: it was not seen.
+	Check *FailingCheck `json:"check,omitempty"`
 }
 
 // RunEndKind is how a run ended.
@@ -195,7 +201,12 @@ type Cause struct {
 	Interleaving *Interleaving `json:"interleaving,omitempty"`
 	Object       *HeapObject   `json:"object,omitempty"`
 	Experiments  []Experiment  `json:"experiments,omitempty"`
-	Proof        Proof         `json:"proof"`
+	// Proof is Proved only where Prove made it so.
+	Proof Proof `json:"proof"`
+	// Grounds are those of a proved cause; nil for any other.
+	Grounds *Grounds `json:"grounds,omitempty"`
+	// read: the cause is from a document.
+	read bool
 }
 
 // Diagnosis is what recordings add to a Case.
@@ -245,12 +256,8 @@ func (d *Diagnosis) Check() error {
 		if c.Kind == "" || c.Summary == "" || !c.Proof.Valid() {
 			return fmt.Errorf("cause %d (%s) has no kind, no summary or no proof level", i, c.Kind)
 		}
-		proved := false
-		for j := range c.Experiments {
-			proved = proved || !c.Experiments[j].Expect && c.Experiments[j].Agrees()
-		}
-		if c.Proof == Proved && !proved {
-			return fmt.Errorf("cause %d (%s) is said to be proved without an experiment", i, c.Kind)
+		if err := c.checkProof(); err != nil {
+			return fmt.Errorf("cause %d (%s): %w", i, c.Kind, err)
 		}
 		for j, s := range c.Story {
 			if s.Text == "" || !s.Proof.Valid() {

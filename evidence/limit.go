@@ -77,6 +77,14 @@ const (
 	// LimitContradicted: two looks at the memory Names[0] at Addr contradict each other, which
 	// is a defect of the tool: one found no store there, the other did. The report says nothing of it.
 	LimitContradicted LimitCode = "contradicted"
+	// LimitNeverReplayed: none of Of replays failed as recorded. Reason is how the last one ended.
+	LimitNeverReplayed LimitCode = "never-failed-as-recorded"
+	// LimitSimilarFailure: replays fail at the recorded instruction, which then reads another value
+	// from Names[0], a register or memory.
+	LimitSimilarFailure LimitCode = "similar-failure"
+	// LimitUnproved: an experiment agrees with the cause in Names[0], and a rule of proofs is broken.
+	// Reason is that rule.
+	LimitUnproved LimitCode = "proof-rule-broken"
 	// LimitFailedPart: a part of the analysis failed. Reason is its error.
 	LimitFailedPart LimitCode = "part-failed"
 )
@@ -125,6 +133,12 @@ func (l Limit) Worded() Limit {
 // words is the text of a limit with a code.
 func (l *Limit) words() string {
 	switch l.Code {
+	case LimitNeverReplayed:
+		return fmt.Sprintf("0 of %d replays failed as recorded (%s), so no cause is named", l.Of, l.Reason)
+	case LimitSimilarFailure:
+		return fmt.Sprintf("the replay fails at the recorded instruction, but %s has another value then: it is a similar failure, and nothing is proved", l.Names[0])
+	case LimitUnproved:
+		return fmt.Sprintf("the failure went away with %s changed, but a proof requires that %s", l.Names[0], l.Reason)
 	case LimitPassEnded:
 		return fmt.Sprintf("pass %d ended early: %s", l.Pass, l.Reason)
 	case LimitTime:

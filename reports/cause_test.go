@@ -17,7 +17,8 @@ func seen(thread int, moment evidence.Moment, kind evidence.AccessKind, before, 
 func raceCause() evidence.Cause {
 	lock := evidence.Lock{Address: 0x404060, Name: "guard"}
 	site := evidence.Site{Function: "withdraw", File: "/src/bank.c", Line: 31}
-	return evidence.Cause{Kind: evidence.CauseAtomicity, Variable: "balance", Site: &site, Proof: evidence.Proved,
+	order := evidence.Event{Thing: "balance", At: evidence.Moment{Thread: 2, Ordinal: 14, PC: 0x401200, Count: 1}}
+	c := evidence.Cause{Kind: evidence.CauseAtomicity, Variable: "balance", Site: &site, Proof: evidence.Replayed,
 		Summary: "withdraw tests balance at bank.c:31 and changes it at bank.c:35, and another withdraw comes in between",
 		Interleaving: &evidence.Interleaving{Pattern: evidence.PatternRWW, Variables: []string{"balance"},
 			Failing: []evidence.SeenAccess{
@@ -30,9 +31,14 @@ func raceCause() evidence.Cause {
 			Missing: "guard", Instead: "the test and the change follow one another",
 			FailingRuns: 2, FailingOf: 2, PassingRuns: 0, PassingOf: 3, Score: 1, Measure: "F1"},
 		Experiments: []evidence.Experiment{
-			{What: "the recorded order", Failed: 5, Runs: 5, Expect: true, Outcome: "SIGABRT in withdraw"},
-			{What: "the order forbidden", Failed: 0, Runs: 5, Outcome: "exit status 0"},
+			{What: "the recorded order", Failed: 5, Runs: 5, Expect: true, Outcome: "SIGABRT in withdraw", Control: true},
+			{What: "the order forbidden", Failed: 0, Runs: 5, Outcome: "exit status 0", Change: &order,
+				Check: &evidence.FailingCheck{Place: 0x401260, Recorded: 1, Arrivals: 1, After: evidence.CheckedValue{Good: true}}},
 			{What: "the order forced on a passing run", Runs: 1, Expect: true, Undecided: "the call read has no result in the log"}}}
+	if err := c.Prove(order); err != nil {
+		panic(err)
+	}
+	return c
 }
 
 func overflowCause() evidence.Cause {

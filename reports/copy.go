@@ -52,6 +52,7 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 			out.Index(i).Set(e.copyOf(v.Index(i)))
 		}
 	case reflect.Struct:
+		out.Set(v) // the fields that are not exported are no text
 		e.within(v).copyFields(out, v)
 		// Bytes are no text: a pattern that matches some of their digits would spoil them, and
 		// would not find the text in them.
@@ -86,6 +87,9 @@ func hasBytes(d *evidence.Damage) bool {
 
 func (e edits) copyFields(out, v reflect.Value) {
 	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
 		field := e.copyOf(v.Field(i))
 		if field.Kind() == reflect.Slice && field.IsNil() && !strings.Contains(v.Type().Field(i).Tag.Get("json"), "omitempty") {
 			field = reflect.MakeSlice(field.Type(), 0, 0)

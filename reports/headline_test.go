@@ -11,8 +11,7 @@ import (
 // failure follows it. A cause that is not proved follows the failure.
 func TestHeadline(t *testing.T) {
 	proved, replayed := diagnosed(raceCause()), diagnosed(raceCause())
-	proved.Diagnosis.Causes[0].Proof = evidence.Proved
-	replayed.Diagnosis.Causes[0].Proof = evidence.Replayed
+	replayed.Diagnosis.Causes[0].Proof, replayed.Diagnosis.Causes[0].Grounds = evidence.Replayed, nil
 	for name, x := range map[string]struct {
 		c             *evidence.Case
 		first, second string

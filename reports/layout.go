@@ -19,6 +19,9 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, h.symptom()...)
 	d = append(d, interrupted(c.Diagnosis)...)
 	d = append(d, severeLimits(c.Limits)...)
+	if c.Diagnosis != nil {
+		d = append(d, severeLimits(c.Diagnosis.Coverage.Limits)...)
+	}
 	d = append(d, summary(c, opts))
 	d = append(d, run(c.Run)...)
 	d = append(d, lastWords(c.Ending)...)

@@ -2,6 +2,8 @@ package verdict
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,20 +21,102 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 	for _, x := range c.changes() {
 		e := w.without(&x)
 		cause.Experiments = append(cause.Experiments, e)
-		if cause.Experiments[0].Agrees() && e.Agrees() {
-			cause.Proof = evidence.Proved
+		if !cause.Experiments[0].Agrees() || !e.Agrees() {
+			continue
+		}
+		nearer := *cause
+		if c.credit(&nearer, &x); c.proveBy(&nearer, c.claim(&x)) {
+			*cause = nearer
 			return
 		}
 	}
 }
 
+// proveBy proves a cause by its experiments, or says which rule of proofs keeps it from that.
+func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
+	err := cause.Prove(claim)
+	var unproved *evidence.UnprovedError
+	if errors.As(err, &unproved) {
+		w.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
+	}
+	return err == nil
+}
+
+// credit has the cause name what a change that helped was made to. That the failure goes with a
+// store further on says nothing of what comes before it, and so the cause ends at that store. The
+// story has all of them.
+func (c *chain) credit(cause *evidence.Cause, x *change) {
+	if x.link < 0 || x.link >= c.headline() {
+		return
+	}
+	last := x.link
+	for last+1 < len(c.links) && c.passedOn(last+1) == x.link {
+		last++
+	}
+	nearer := *c
+	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = c.links[:last+1], "", false, false, nil
+	if out := nearer.cause(); out != nil {
+		out.Story, out.Experiments = cause.Story, cause.Experiments
+		*cause = *out
+	}
+}
+
+// claim is what the cause names, after credit. Beside a link it names the object or the value that
+// a change without a link is made to, and of a count the store that counted.
+func (c *chain) claim(x *change) evidence.Event {
+	if n := c.headline(); x.link > n && (x.link != n+1 || c.counted() != x.link) {
+		return *c.links[n].event()
+	}
+	return *x.event
+}
+
+// headline is the link that the cause names as the one to change: the last, or where it is a count
+// the one that was made of it, and of damage the store that did it.
+func (c *chain) headline() int {
+	if len(c.links) == 0 {
+		return -1
+	}
+	if c.victim.damaged() {
+		return 0
+	}
+	if i := c.counted(); i >= 0 {
+		return c.passedOn(max(i-1, 0))
+	}
+	return c.passedOn(len(c.links) - 1)
+}
+
+// passedOn is the link that stands for a call's result: of functions that return what another one
+// returned, the outermost. The result is one value in one register.
+func (c *chain) passedOn(i int) int {
+	for i > 0 && c.links[i].returned != nil && c.links[i-1].returned != nil && c.links[i].returned.value == c.links[i-1].returned.value {
+		i--
+	}
+	return i
+}
+
+// event is a link as a cause claims it and an experiment changes it.
+func (l *link) event() *evidence.Event {
+	thing := l.victim.name
+	if r := l.returned; r != nil {
+		return &evidence.Event{Thing: cmp.Or(thing, r.function), At: evidence.Moment{Thread: r.when.thread, Ordinal: r.when.ordinal, PC: r.back, Count: 1}}
+	}
+	return &evidence.Event{Thing: cmp.Or(thing, l.word().String()),
+		At: evidence.Moment{Thread: l.access.Thread, Ordinal: l.access.Ordinal, PC: l.access.PC, Count: l.access.Hit + 1}}
+}
+
 // change is what an experiment does.
 type change struct {
-	what    string
+	what string
+	// event is what is changed, link the link of the chain that it is, or noLink.
+	event   *evidence.Event
+	link    int
 	options replay.FreeRequest
 	// breaks makes those of one replay; nil: it has none.
 	breaks func() []replay.Break
 }
+
+// noLink is the link of a change to the victim's object, or to what the process began with.
+const noLink = -1
 
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
@@ -49,6 +133,7 @@ func (c *chain) changes() []change {
 	var list []change
 	for i := range slices.Backward(c.links) {
 		l := &c.links[i]
+		before := len(list)
 		switch {
 		case l.returned != nil:
 			list = append(list, c.replaced(l.returned)...)
@@ -58,9 +143,16 @@ func (c *chain) changes() []change {
 			list = append(list, c.otherStored(l)...)
 		default:
 			list = append(list, l.undone(i == len(c.links)-1 || c.victim.damaged()))
+			if !c.victim.damaged() && l.bounds == "" {
+				list = append(list, c.otherStored(l)...)
+			}
 			if x := c.confined(l); x != nil && (c.victim.damaged() || l.bounds != "") {
 				list = append(list, *x)
 			}
+		}
+		for j := before; j < len(list); j++ {
+			list[j].link = c.passedOn(i)
+			list[j].event = c.links[list[j].link].event()
 		}
 	}
 	return append(append(list, c.heapChanges()...), c.valueReplaced()...)
@@ -105,14 +197,20 @@ func (c *chain) heapChanges() []change {
 	at, err := c.moment(*c.made.call, is)
 	if err == nil {
 		edit.At = at
-		list = append(list, change{what: what, options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
+		list = append(list, change{what: what, link: noLink, event: c.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
 	} else {
 		c.failedPart(err)
 	}
 	if c.made.seen.Site != nil {
-		list = append(list, change{what: all, options: replay.FreeRequest{}, breaks: func() []replay.Break { return c.eachCall(do) }})
+		each := evidence.Moment{Thread: c.made.call.thread, Ordinal: c.made.call.ordinal, PC: c.made.seen.Site.PC}
+		list = append(list, change{what: all, link: noLink, event: c.objectEvent(each), breaks: func() []replay.Break { return c.eachCall(do) }})
 	}
 	return list
+}
+
+// objectEvent is the call that allocated the victim's object, or freed it.
+func (c *chain) objectEvent(at evidence.Moment) *evidence.Event {
+	return &evidence.Event{Thing: fmt.Sprintf("the object at %v", c.victim.finding.Object.Addr), At: at}
 }
 
 // eachCall does something at each call of the heap's function that the link's place
@@ -200,7 +298,9 @@ func (c *chain) valueReplaced() []change {
 		return nil
 	}
 	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: found.addr, Value: value, Size: found.size}
-	return []change{{what: "the value replaced by " + what, options: replay.FreeRequest{Edits: []replay.Edit{edit}}}}
+	// The value is that of the store that is the nearest to the failure.
+	return []change{{what: "the value replaced by " + what, link: min(0, len(c.links)-1), event: &evidence.Event{Thing: c.victim.name, At: found.at},
+		options: replay.FreeRequest{Edits: []replay.Edit{edit}}}}
 }
 
 // calledValue reports that the program went to the bad value as to code.

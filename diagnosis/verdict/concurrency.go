@@ -491,7 +491,9 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	}
 	w := *r.work
 	w.Replays = times
-	return w.experiment(o.what, t.rec, opts, o.expect), true
+	e := w.experiment(o.what, t.rec, opts, o.expect)
+	e.Control = o.control
+	return e, true
 }
 
 // run is what a plan needs of a traced recording. A timing that cannot be read is

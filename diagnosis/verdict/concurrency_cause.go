@@ -18,10 +18,10 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
 	if t.cured && !r.contradicted(t) && !r.detector(c) {
-		out.Proof = evidence.Proved
 		if others := r.movedWith(c); len(others) > 0 {
-			out.Proof = evidence.Replayed
 			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
+		} else {
+			r.prove(&out, c)
 		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
@@ -67,6 +67,32 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		out.Summary += "; " + further
 	}
 	return &out, nil
+}
+
+// prove makes a cause proved by the experiments that changed the order of a candidate's accesses.
+func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
+	claim := r.orderEvent(c)
+	for i := range out.Experiments {
+		if e := &out.Experiments[i]; !e.Control {
+			e.Change = &claim
+		}
+	}
+	r.proveBy(out, claim)
+}
+
+// orderEvent is an order of accesses, or of locks, as a cause claims it.
+func (r *race) orderEvent(c *patterns.Candidate) evidence.Event {
+	log := r.failing[c.Run].log
+	e := evidence.Event{Thing: namesText(c.Variables)}
+	switch {
+	case len(c.Accesses) > 0:
+		a := &log.Accesses[c.Accesses[0]]
+		e.At = evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal, PC: a.PC, Count: a.Hit + 1}
+	case len(c.Acquisitions) > 0:
+		a := &log.Acquisitions[c.Acquisitions[0]]
+		e.At = evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}
+	}
+	return e
 }
 
 // insteadText is what passing runs do; of an order that some of them have as well, those

@@ -194,9 +194,11 @@ func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
 		e := w.experiment(fmt.Sprintf("%s kept from %s while %s can run", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
 			w.rec, replay.FreeRequest{Schedule: replay.Reorder(schedule, replay.Hold{
 				Thread: x.thread, Ordinal: x.held.Taken, Until: replay.EventOf{Thread: next.thread, Ordinal: replay.AsFarAsItCan}})}, false)
+		claim := evidence.Event{Thing: lockText(&x.held), At: evidence.Moment{Thread: x.thread, Ordinal: x.held.Taken}}
+		e.Change = &claim
 		out.Experiments = append(out.Experiments, e)
 		if again.Agrees() && e.Agrees() {
-			out.Proof = evidence.Proved
+			w.proveBy(out, claim)
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,7 +112,9 @@ func judge(c *causetest.Case, cause *evidence.Cause) string {
 	}
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if !c.IsKind(cause.Kind) {
+	// A cause that an experiment proved only for a store on the way names that store.
+	middle := cause.Site != nil && cause.Proof == evidence.Proved && slices.Contains(c.Hops, cause.Site.Line) && tells(cause, c.Line)
+	if !c.IsKind(cause.Kind) && !(middle && cause.Kind == evidence.CauseBadValue) {
 		say("the kind is %s, not %s", cause.Kind, c.Kind)
 	}
 	variables, pattern := []string{cause.Variable}, evidence.PatternKind("")
@@ -130,7 +133,7 @@ func judge(c *causetest.Case, cause *evidence.Cause) string {
 	if !c.IsPattern(pattern) {
 		say("the pattern is %q, not %q", pattern, c.Pattern)
 	}
-	if cause.Site == nil || filepath.Base(cause.Site.File) != filepath.Base(c.Source) || !c.IsLine(cause.Site.Line) {
+	if !middle && (cause.Site == nil || filepath.Base(cause.Site.File) != filepath.Base(c.Source) || !c.IsLine(cause.Site.Line)) {
 		line := 0
 		if cause.Site != nil {
 			line = cause.Site.Line
@@ -150,6 +153,13 @@ func judge(c *causetest.Case, cause *evidence.Cause) string {
 		}
 	}
 	return strings.Join(wrong, "; ")
+}
+
+// tells reports whether the story of a cause has a line.
+func tells(cause *evidence.Cause, line int) bool {
+	return slices.ContainsFunc(cause.Story, func(s evidence.CauseStep) bool {
+		return s.Site != nil && s.Site.Line == line || s.Access != nil && s.Access.Site != nil && s.Access.Site.Line == line
+	})
 }
 
 // replaysOf counts the replays of experiments that came out as expected: those that failed,

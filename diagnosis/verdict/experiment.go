@@ -36,6 +36,10 @@ type trial struct {
 	unbroken               []evidence.Addr
 	// faults are the signals that the program's handlers of faults got.
 	faults *handledFaults
+	// inputs is what the failing instruction read otherwise than the recorded one; empty: nothing.
+	inputs string
+	// check is what the run found where the recorded one failed; nil: it was not seen.
+	check *evidence.FailingCheck
 }
 
 // experiment replays some times with a change and says whether the failure came. A
@@ -47,33 +51,39 @@ func (w *work) experiment(what string, rec *record.Recording, opts replay.FreeRe
 
 // without is experiment for a change with which the recorded run has not to fail.
 func (w *work) without(x *change) evidence.Experiment {
-	return w.repeat(x.what, false, func() trial {
+	e := w.repeat(x.what, false, func() trial {
 		opts := x.options
 		if x.breaks != nil {
 			opts.Breaks = x.breaks()
 		}
 		return w.once(w.rec, opts, false)
 	})
+	e.Change = x.event
+	return e
 }
 
 // once makes one replay, and judges one that went well.
 func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
 	own := rec == w.rec
-	var reached uint64
+	var seen arrived
 	if r := w.reaching(); own && r.pc != 0 {
 		most := uint64(mostReached)
-		if r.recorded > 0 {
-			most = r.recorded
+		if r.recorded.times > 0 {
+			most = r.recorded.times
 		}
-		opts.Breaks = append([]replay.Break{r.counter(&reached, most)}, opts.Breaks...)
+		opts.Breaks = append([]replay.Break{r.counter(&seen, most)}, opts.Breaks...)
 	}
 	t := w.try(rec, opts)
-	t.reached = reached
+	t.reached = seen.times
 	switch {
 	case t.undecided != "":
 	case expect:
+		if t.failed && t.inputs != "" && own && opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0 {
+			w.reaching().otherInputs = t.inputs
+			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
+		}
 		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, w.reaching().pc) {
-			w.reaching().recorded = reached
+			w.reaching().recorded = seen
 		}
 	case t.failed:
 	case t.elsewhere != "":
@@ -82,6 +92,9 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		if t.undecided = w.soFar(&t); t.undecided == "" {
 			t.undecided = w.recurred(t.faults)
 		}
+	}
+	if t.undecided == "" {
+		t.check = w.reaching().check(&t, &seen, own)
 	}
 	return t
 }
@@ -97,6 +110,7 @@ func (w *work) unchanged(rec *record.Recording) evidence.Experiment {
 	e, done := w.baselines[key]
 	if !done {
 		e = w.experiment("the recorded run again", rec, replay.FreeRequest{}, true)
+		e.Control = true
 		w.baselines[key] = e
 	}
 	return e
@@ -123,7 +137,7 @@ func (w *work) repeat(what string, expect bool, try func() trial) evidence.Exper
 		if t.failed {
 			e.Failed++
 		}
-		e.Outcome, e.End, e.Undecided = evidence.Say(t.outcome), t.end, evidence.Say(t.undecided)
+		e.Outcome, e.End, e.Undecided, e.Check = evidence.Say(t.outcome), t.end, evidence.Say(t.undecided), t.check
 		if t.undecided != "" {
 			break
 		}
@@ -198,6 +212,11 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	}
 	t.failed = s.Signal == recorded.Signal && w.sameInstruction(pc) && w.samePlace(function)
 	if t.failed {
+		p, err := s.Process()
+		if err != nil {
+			return err
+		}
+		t.inputs = w.otherInputs(p)
 		t.failed, t.undecided = w.sameHandled(s.TID(), t.faults)
 	}
 	if err := w.compareError(t, s); err != nil {

@@ -68,7 +68,7 @@ func TestFirstOfObject(t *testing.T) {
 // one tells nothing, unless passing runs do so, too.
 func TestSoFar(t *testing.T) {
 	at := func(recorded uint64, passing ...uint64) *work {
-		r := &reach{pc: 0x10, name: "report (a.c:3)", recorded: recorded, passing: passing, counted: true}
+		r := &reach{pc: 0x10, name: "report (a.c:3)", recorded: arrived{times: recorded}, passing: passing, counted: true}
 		r.once.Do(func() {})
 		return &work{reached: r}
 	}

@@ -21,8 +21,15 @@ type reach struct {
 	once sync.Once
 	pc   evidence.Addr // 0: no such place is known
 	name string
-	// recorded is how often the recorded run came there; 0: that was not seen.
-	recorded uint64
+	// atEnd: the failure was found when none of the program's own code was running any more.
+	atEnd bool
+	// otherInputs is what the failing instruction read otherwise when the recorded run failed
+	// again; empty: nothing.
+	otherInputs string
+	// tested is the register that holds the bad value at pc; RIP: none is known to.
+	tested image.Register
+	// recorded are the arrivals of the recorded run; their number is 0 where they were not seen.
+	recorded arrived
 	// again is how many of them are the instruction once more, after a handler of its fault had
 	// returned: a run that does not fault comes there as many times less.
 	again uint64
@@ -33,17 +40,50 @@ type reach struct {
 	err     error
 }
 
+// arrived are a run's arrivals at the place of the failure: how many, and the value that was
+// tested at the last of them, if it is known.
+type arrived struct {
+	times uint64
+	value string
+}
+
 // mostReached bounds how often a place is counted: each time costs a stop.
 const mostReached = 5000
 
 // counter makes a break that counts, up to as many as tell.
-func (r *reach) counter(n *uint64, most uint64) replay.Break {
-	return replay.Break{PC: r.pc, Do: func(*replay.Stopped) error {
-		if *n++; *n >= most {
+func (r *reach) counter(seen *arrived, most uint64) replay.Break {
+	return replay.Break{PC: r.pc, Do: func(s *replay.Stopped) error {
+		seen.times++
+		if r.tested != image.RIP {
+			regs, err := s.Registers()
+			if err != nil {
+				return err
+			}
+			if v, known := regs.Get(r.tested); known {
+				seen.value = valueText(v)
+			}
+		}
+		if seen.times >= most {
 			return replay.ErrBreakOver
 		}
 		return nil
 	}}
+}
+
+// check compares what a run found at the place with what it found without the change. own: it is
+// of the failing recording. It is nil where the run was not seen there.
+func (r *reach) check(t *trial, seen *arrived, own bool) *evidence.FailingCheck {
+	c := &evidence.FailingCheck{Place: r.pc, Recorded: r.recorded.times, Arrivals: seen.times,
+		Before: evidence.CheckedValue{Value: r.recorded.value}, After: evidence.CheckedValue{Value: seen.value, Good: !t.failed}}
+	switch {
+	case r.atEnd:
+		c.Recorded, c.Arrivals = 1, 1
+	case !own && t.failed: // it came there, as it failed there
+		c.Before.Good, c.Recorded, c.Arrivals = true, 1, 1
+	case !own || r.pc == 0 || r.recorded.times == 0 || slices.Contains(t.unbroken, r.pc):
+		return nil
+	}
+	return c
 }
 
 // reaching is the work's reach.
@@ -51,6 +91,7 @@ func (w *work) reaching() *reach {
 	r := w.reached
 	r.once.Do(func() {
 		r.pc, r.name = w.failedAt()
+		r.atEnd, r.tested = r.pc == 0 && w.behindMain(), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
 	})
 	return r
@@ -72,8 +113,8 @@ func (w *work) refaults(pc evidence.Addr) (n uint64) {
 
 // failedAt is where the failing thread's own code was. An instruction that faulted is
 // it, or the call that led to where the failure was found. Code that gives up, and the
-// check of a stack's guard, are what a good run does not come to: there it is the
-// function's entry.
+// check of a stack's guard, are what a good run does not come to: there it is the last
+// condition before, or the function's entry where none is known.
 func (w *work) failedAt() (evidence.Addr, string) {
 	thread := w.Process.FailingThread()
 	if thread == nil {
@@ -103,10 +144,34 @@ func (w *work) failedAt() (evidence.Addr, string) {
 			return call.PC, name
 		}
 	}
+	if pc := w.lastCondition(in, own); pc != 0 && w.gaveUp() {
+		return pc, name
+	}
 	if s, ok := w.Process.SymbolAt(at); ok {
 		return s.Addr, evidence.ShortName(s.Name)
 	}
 	return 0, ""
+}
+
+// behindMain reports that the failing thread had none of the program's own code on its stack.
+func (w *work) behindMain() bool {
+	thread := w.Process.FailingThread()
+	return thread != nil && placeOf(w.Process, thread) == ""
+}
+
+// testedRegister is the register whose bad value made the instruction at pc fault; RIP: it is not
+// known.
+func (w *work) testedRegister(pc evidence.Addr) image.Register {
+	thread := w.Process.FailingThread()
+	if w.Blame == nil || thread == nil || thread.Registers.PC() != pc {
+		return image.RIP
+	}
+	for r := image.RAX; r <= image.R15; r++ {
+		if w.Blame.Register == r.String() {
+			return r
+		}
+	}
+	return image.RIP
 }
 
 // smashed reports that the failure was found at the end of a function, by its stack
@@ -130,7 +195,7 @@ func (w *work) soFar(t *trial) string {
 	if r.pc == 0 {
 		return ""
 	}
-	seen := r.recorded > 0 && !slices.Contains(t.unbroken, r.pc)
+	seen := r.recorded.times > 0 && !slices.Contains(t.unbroken, r.pc)
 	if seen && count < r.least() {
 		return w.asSoon(count)
 	}
@@ -144,10 +209,10 @@ func (w *work) soFar(t *trial) string {
 // far as the recorded one. Where there are more arrivals than are counted, none is taken
 // off; it comes there once at least.
 func (r *reach) least() uint64 {
-	if r.recorded >= mostReached || r.again >= r.recorded {
-		return max(r.recorded, 1)
+	if r.recorded.times >= mostReached || r.again >= r.recorded.times {
+		return max(r.recorded.times, 1)
 	}
-	return r.recorded - r.again
+	return r.recorded.times - r.again
 }
 
 // asSoon reports why no passing run comes as seldom to the place of the failure; empty:
@@ -162,7 +227,7 @@ func (w *work) asSoon(count uint64) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(count), countedText(r.recorded))
+	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(count), countedText(r.recorded.times))
 }
 
 // countedText is timesText for a count that ends at mostReached.
@@ -197,7 +262,8 @@ func (w *work) countPassing() {
 	}
 }
 
-func (w *work) countIn(rec *record.Recording) (n uint64, err error) {
-	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&n, mostReached)}})
-	return n, err
+func (w *work) countIn(rec *record.Recording) (uint64, error) {
+	var seen arrived
+	_, err := replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, mostReached)}})
+	return seen.times, err
 }

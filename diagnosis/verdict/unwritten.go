@@ -246,12 +246,17 @@ func (c *chain) textReplaced() []change {
 	if start, text := c.argumentAt(c.text); start != 0 {
 		for _, rec := range c.Passing {
 			if other := c.sameArgument(rec, text); other != "" {
-				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), options: textStored(start, other)})
+				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: c.textEvent(start), options: textStored(start, other)})
 				break
 			}
 		}
 	}
-	return append(list, change{what: `the text replaced by "1"`, options: textStored(c.text, "1")})
+	return append(list, change{what: `the text replaced by "1"`, link: noLink, event: c.textEvent(c.text), options: textStored(c.text, "1")})
+}
+
+// textEvent is a text that the process began with.
+func (c *chain) textEvent(at evidence.Addr) *evidence.Event {
+	return &evidence.Event{Thing: fmt.Sprintf("the text at %v", at), At: evidence.Moment{Thread: 1, Ordinal: 1}}
 }
 
 // textStored stores a text, as the program begins.

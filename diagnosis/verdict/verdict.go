@@ -147,12 +147,28 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 		}
 		w.limit(l)
 	}
+	w.asRecorded()
 	w.out.Interrupted = w.ended() == errInterrupted
 	w.fromOrigin()
 	w.rank()
 	w.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
 	return w.out, nil
+}
+
+// asRecorded says how far the replay that the experiments began with was the recorded failure. Where
+// no replay failed as recorded, what replays showed is of another run, and no cause is named.
+func (w *work) asRecorded() {
+	e := w.baselines[replayOf{w.rec, w.rec}]
+	switch {
+	case e.Runs > 0 && e.Failed == 0:
+		w.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
+		fromReplay := func(c evidence.Cause) bool { return c.Proof != evidence.FromCore }
+		w.out.Causes = slices.DeleteFunc(w.out.Causes, fromReplay)
+		w.asides = slices.DeleteFunc(w.asides, fromReplay)
+	case w.reached.otherInputs != "":
+		w.limit(evidence.Limit{Code: evidence.LimitSimilarFailure, Severe: true, Names: []string{w.reached.otherInputs}})
+	}
 }
 
 // newWork is the work on an Input that Check has passed, without its bound of time.

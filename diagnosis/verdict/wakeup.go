@@ -304,10 +304,10 @@ func (w *work) proveWakeup(out *evidence.Cause, wake, wait *wakeCall) {
 	if e.Agrees() && !returned {
 		e.Undecided = "the wait was not seen to end"
 	}
+	claim := evidence.Event{Thing: out.Variable, At: evidence.Moment{Thread: wake.thread, Ordinal: wake.ordinal, PC: wake.returnTo, Count: 1}}
+	e.Change = &claim
 	out.Experiments = append(out.Experiments, again, e)
-	if again.Agrees() && e.Agrees() {
-		out.Proof = evidence.Proved
-	}
+	w.proveBy(out, claim)
 }
 
 // waitedName is what the program calls that which is waited for.

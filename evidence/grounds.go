@@ -1,0 +1,137 @@
+package evidence
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Event is what a cause claims to be at fault, and what an experiment changed: a store, a call, a
+// value that is read, or an order of accesses. Both are written in the same form, so that they can
+// be compared.
+type Event struct {
+	// Thing is the variable, the object or the lock, in the program's terms.
+	Thing string `json:"thing"`
+	// At is the thread, the place and the arrival there. Of an order of accesses it is the first
+	// of them.
+	At Moment `json:"at"`
+}
+
+// CheckedValue is what a check found.
+type CheckedValue struct {
+	// Value is the tested value, as far as it is known: the pointer that the failing instruction
+	// uses. It is empty for a condition.
+	Value string `json:"value,omitempty"`
+	// Good says that the program continued.
+	Good bool `json:"good"`
+}
+
+// FailingCheck is the place at which a run failed, and what came of it with a change.
+type FailingCheck struct {
+	// Place is the instruction that faulted, or the last condition before the program gave up, or
+	// the entry of the function in which it did; 0: the failure was found when the process ended.
+	Place Addr `json:"place,omitempty"`
+	// Recorded is how often the recorded run came there, Arrivals how often the changed run did.
+	Recorded uint64 `json:"recorded"`
+	Arrivals uint64 `json:"arrivals"`
+	// Before is what the check found without the change, After with it.
+	Before CheckedValue `json:"before"`
+	After  CheckedValue `json:"after"`
+}
+
+// Grounds are why a cause is proved. Only Cause.Prove makes them.
+type Grounds struct {
+	Claim  Event        `json:"claim"`
+	Change Event        `json:"change"`
+	Check  FailingCheck `json:"check"`
+	// made is set by Cause.Prove.
+	made bool
+}
+
+// ProofRule is what a proof needs.
+type ProofRule string
+
+// The rules of a proof: docs/causes.md gives the reasons.
+const (
+	RuleClaim    ProofRule = "the cause names a thing, a thread and a place"
+	RuleRecorded ProofRule = "the run without the change comes out the other way"
+	RuleChange   ProofRule = "an experiment that agrees changed what the cause names, and nothing else"
+	RuleCheck    ProofRule = "the failing check was evaluated again, and came out the other way"
+)
+
+// UnprovedError says which rule keeps a cause from being proved.
+type UnprovedError struct{ Rule ProofRule }
+
+func (e *UnprovedError) Error() string {
+	return "evidence: not proved: it is required that " + string(e.Rule)
+}
+
+// Prove makes the cause proved by one of its experiments, which changed what the cause claims. The
+// error is an *UnprovedError, and the cause is left as it was.
+func (c *Cause) Prove(claim Event) error {
+	if claim.Thing == "" || claim.At.Thread == 0 {
+		return &UnprovedError{RuleClaim}
+	}
+	broken := RuleChange
+	for i := range c.Experiments {
+		e := &c.Experiments[i]
+		if e.Control || e.Change == nil || *e.Change != claim || !e.Agrees() {
+			continue
+		}
+		if broken = c.broken(e); broken == "" {
+			c.Grounds = &Grounds{Claim: claim, Change: *e.Change, Check: *e.Check, made: true}
+			c.Proof = Proved
+			return nil
+		}
+	}
+	return &UnprovedError{broken}
+}
+
+// broken is the rule that an experiment with a change breaks; empty: none.
+func (c *Cause) broken(e *Experiment) ProofRule {
+	if !c.unchanged(!e.Expect) {
+		return RuleRecorded
+	}
+	if x := e.Check; x == nil || x.Arrivals == 0 || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
+		return RuleCheck
+	}
+	return ""
+}
+
+// unchanged reports whether an experiment without a change came out as given, each time.
+func (c *Cause) unchanged(failed bool) bool {
+	for i := range c.Experiments {
+		if e := &c.Experiments[i]; e.Control && e.Expect == failed && e.Agrees() {
+			return true
+		}
+	}
+	return false
+}
+
+// checkProof refuses a proved cause that Prove did not make, unless it was read from a document.
+func (c *Cause) checkProof() error {
+	if c.Proof != Proved {
+		if c.Grounds != nil {
+			return fmt.Errorf("it is %s and has the grounds of a proof", c.Proof)
+		}
+		return nil
+	}
+	if c.read {
+		return nil
+	}
+	if c.Grounds == nil || !c.Grounds.made {
+		return fmt.Errorf("it is said to be proved, and no proof was made")
+	}
+	again := *c
+	return again.Prove(c.Grounds.Claim)
+}
+
+// UnmarshalJSON reads a cause of a report. Its proof is that of the report: documents of older
+// versions have no grounds.
+func (c *Cause) UnmarshalJSON(data []byte) error {
+	type plain Cause
+	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
+		return err
+	}
+	c.read = true
+	return nil
+}
