@@ -36,6 +36,9 @@ type FailingCheck struct {
 	// Before is what the check found without the change, After with it.
 	Before CheckedValue `json:"before"`
 	After  CheckedValue `json:"after"`
+	// Guard is the variable whose value kept the changed run from the check, as it does every run
+	// that passes; empty: none is known.
+	Guard string `json:"guard,omitempty"`
 }
 
 // Grounds are why a cause is proved. Only Cause.Prove makes them.
@@ -77,7 +80,7 @@ func (c *Cause) Prove(claim Event) error {
 		if e.Control || e.Change == nil || *e.Change != claim || !e.Agrees() {
 			continue
 		}
-		if broken = c.broken(e); broken == "" {
+		if broken = c.broken(e, claim.Thing); broken == "" {
 			c.Grounds = &Grounds{Claim: claim, Change: *e.Change, Check: *e.Check, made: true}
 			c.Proof = Proved
 			return nil
@@ -86,12 +89,12 @@ func (c *Cause) Prove(claim Event) error {
 	return &UnprovedError{broken}
 }
 
-// broken is the rule that an experiment with a change breaks; empty: none.
-func (c *Cause) broken(e *Experiment) ProofRule {
+// broken is the rule that an experiment with a change of a thing breaks; empty: none.
+func (c *Cause) broken(e *Experiment, thing string) ProofRule {
 	if !c.unchanged(!e.Expect) {
 		return RuleRecorded
 	}
-	if x := e.Check; x == nil || x.Arrivals == 0 || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
+	if x := e.Check; x == nil || x.Arrivals == 0 && x.Guard != thing || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
 		return RuleCheck
 	}
 	return ""

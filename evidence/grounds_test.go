@@ -37,6 +37,8 @@ func TestProve(t *testing.T) {
 		"the recorded run was changed":        {func(c *Cause, _ *Event) { c.Experiments[0].Control = false }, RuleRecorded},
 		"the check was not seen":              {func(c *Cause, _ *Event) { c.Experiments[1].Check = nil }, RuleCheck},
 		"the check was not evaluated again":   {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals = 0 }, RuleCheck},
+		"another value guards the check":      {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals, c.Experiments[1].Check.Guard = 0, "other" }, RuleCheck},
+		"the value guards the check":          {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals, c.Experiments[1].Check.Guard = 0, "limit" }, ""},
 		"the check came out as before":        {func(c *Cause, _ *Event) { c.Experiments[1].Check.After.Good = false }, RuleCheck},
 		"the check was good before":           {func(c *Cause, _ *Event) { c.Experiments[1].Check.Before.Good = true }, RuleCheck},
 	} {

@@ -230,6 +230,19 @@ func (w *work) asSoon(count uint64) string {
 	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(count), countedText(r.recorded.times))
 }
 
+// guards reports whether a variable's value keeps every passing run from the place of the failure,
+// as far as is known: none of them comes there, and the failing function reads the variable.
+func (w *work) guards(variable string) bool {
+	w.countPassing()
+	r := w.reaching()
+	if r.err != nil || len(r.passing) == 0 || slices.Max(r.passing) > 0 || w.Case.Scan == nil {
+		return false
+	}
+	return slices.ContainsFunc(w.Case.Scan.Suspects, func(s evidence.Suspect) bool {
+		return s.Name == variable && s.Proof != evidence.Inferred && s.Access != evidence.Write
+	})
+}
+
 // countedText is timesText for a count that ends at mostReached.
 func countedText(n uint64) string {
 	if n == mostReached {
