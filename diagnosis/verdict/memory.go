@@ -77,6 +77,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			if v.use && refuted(cause) {
 				continue
 			}
+			if contradicted(cause) {
+				w.out.Excluded = append(w.out.Excluded, evidence.Fact{Name: cause.Variable,
+					Text: cause.Summary + ": without that the failing instruction gets the same value, and fails"})
+				continue
+			}
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
 	}
@@ -89,6 +94,27 @@ func refuted(cause *evidence.Cause) bool {
 	return cause.Proof != evidence.Proved && slices.ContainsFunc(cause.Experiments, func(e evidence.Experiment) bool {
 		return !e.Expect && e.Undecided == "" && e.Runs > 0 && e.Failed == e.Runs
 	})
+}
+
+// contradicted reports whether every experiment on a cause speaks against it: the run failed as it
+// did, each time, and the failing instruction got the very value that it had. Where the value was
+// another bad one, the change did something, and decides nothing.
+func contradicted(cause *evidence.Cause) bool {
+	changes := 0
+	for i := range cause.Experiments {
+		e := &cause.Experiments[i]
+		if e.Control {
+			if !e.Agrees() {
+				return false
+			}
+			continue
+		}
+		c := e.Check
+		if changes++; e.Expect || e.Undecided != "" || e.Runs == 0 || e.Failed != e.Runs || c == nil || c.Before.Value == "" || c.After.Value != c.Before.Value {
+			return false
+		}
+	}
+	return changes > 0
 }
 
 // known reports whether the same code is the cause of other damage already.

@@ -169,3 +169,32 @@ func TestUses(t *testing.T) {
 		}
 	}
 }
+
+// A cause is ruled out if each change left the failing instruction the value that it had. A run that
+// failed by another value, or of which it is not known, rules nothing out.
+func TestContradicted(t *testing.T) {
+	again := evidence.Experiment{Runs: 3, Failed: 3, Expect: true, Control: true}
+	without := func(before, after string) evidence.Experiment {
+		return evidence.Experiment{Runs: 3, Failed: 3, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1,
+			Before: evidence.CheckedValue{Value: before}, After: evidence.CheckedValue{Value: after}}}
+	}
+	for _, x := range []struct {
+		name string
+		list []evidence.Experiment
+		want bool
+	}{
+		{"the same value", []evidence.Experiment{again, without("0x41", "0x41")}, true},
+		{"another bad value", []evidence.Experiment{again, without("0x41", "0x0")}, false},
+		{"one of two gave another", []evidence.Experiment{again, without("0x41", "0x41"), without("0x41", "0x0")}, false},
+		{"a value that is not known", []evidence.Experiment{again, without("", "")}, false},
+		{"the check was not seen", []evidence.Experiment{again, {Runs: 3, Failed: 3}}, false},
+		{"one run passed", []evidence.Experiment{again, {Runs: 3, Failed: 2, Check: without("0x41", "0x41").Check}}, false},
+		{"undecided", []evidence.Experiment{again, {Runs: 1, Failed: 1, Undecided: "it diverged", Check: without("0x41", "0x41").Check}}, false},
+		{"the recorded run did not fail again", []evidence.Experiment{{Runs: 3, Expect: true, Control: true}, without("0x41", "0x41")}, false},
+		{"no change", []evidence.Experiment{again}, false},
+	} {
+		if got := contradicted(&evidence.Cause{Experiments: x.list}); got != x.want {
+			t.Errorf("%s: %v", x.name, got)
+		}
+	}
+}
