@@ -30,7 +30,7 @@ func TestProve(t *testing.T) {
 		"another place was changed":           {func(c *Cause, _ *Event) { c.Experiments[1].Change.At.PC++ }, RuleChange},
 		"another arrival was changed":         {func(c *Cause, _ *Event) { c.Experiments[1].Change.At.Count++ }, RuleChange},
 		"another thread was changed":          {func(c *Cause, _ *Event) { c.Experiments[1].Change.At.Thread++ }, RuleChange},
-		"the change is not known":       {func(c *Cause, _ *Event) { c.Experiments[1].Change = nil }, RuleChange},
+		"the change is not known":             {func(c *Cause, _ *Event) { c.Experiments[1].Change = nil }, RuleChange},
 		"it failed once":                      {func(c *Cause, _ *Event) { c.Experiments[1].Failed = 1 }, RuleChange},
 		"the runs tell nothing":               {func(c *Cause, _ *Event) { c.Experiments[1].Undecided = "it diverged" }, RuleChange},
 		"the recorded run did not fail again": {func(c *Cause, _ *Event) { c.Experiments[0].Failed = 2 }, RuleRecorded},
