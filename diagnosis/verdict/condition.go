@@ -158,3 +158,30 @@ func otherOperands(in *x86.Inst, recorded, now image.Memory, was, is *image.Regi
 	}
 	return ""
 }
+
+// countBefore has arrivals counted at the instruction before the place of the failure, if code comes
+// to that place from there alone. It reports false where it does not.
+func (w *work) countBefore() bool {
+	r := w.reaching()
+	code, entry := w.functionCode(r.pc)
+	before, ok := leadingTo(code, entry, r.pc)
+	if ok {
+		r.pc, r.tested = before, image.RIP // its value is loaded later
+	}
+	return ok
+}
+
+// leadingTo is the instruction of a function from which alone code comes to the one at pc.
+func leadingTo(code []byte, entry, pc evidence.Addr) (before evidence.Addr, ok bool) {
+	insts, _ := x86.Function(code, uint64(entry))
+	for i := range insts {
+		in := &insts[i]
+		if in.HasTarget && in.Target == uint64(pc) || in.Flow == x86.FlowJump && !in.HasTarget {
+			return 0, false
+		}
+		if in.PC+uint64(in.Len) == uint64(pc) && in.Flow == x86.FlowNext {
+			before, ok = evidence.Addr(in.PC), true
+		}
+	}
+	return before, ok
+}

@@ -74,6 +74,13 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		opts.Breaks = append([]replay.Break{r.counter(&seen, most)}, opts.Breaks...)
 	}
 	t := w.try(rec, opts)
+	if r := w.reaching(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
+		// The replay needs the instruction itself, as it does where a handled fault comes.
+		if r.moved = true; w.countBefore() {
+			opts.Breaks = opts.Breaks[1:]
+			return w.once(rec, opts, expect)
+		}
+	}
 	t.reached = seen.times
 	switch {
 	case t.undecided != "":

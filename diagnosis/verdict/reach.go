@@ -21,11 +21,14 @@ type reach struct {
 	once sync.Once
 	pc   evidence.Addr // 0: no such place is known
 	name string
-	// atEnd: the failure was found when none of the program's own code was running any more.
+	// atEnd: the failure was found when none of the program's own code was running any more, or no
+	// thread could continue. A run without it ends by itself.
 	atEnd bool
 	// otherInputs is what the failing instruction read otherwise when the recorded run failed
 	// again; empty: nothing.
 	otherInputs string
+	// moved: it was tried to count at the instruction before.
+	moved bool
 	// tested is the register that holds the bad value at pc; RIP: none is known to.
 	tested image.Register
 	// recorded are the arrivals of the recorded run; their number is 0 where they were not seen.
@@ -91,7 +94,7 @@ func (w *work) reaching() *reach {
 	r := w.reached
 	r.once.Do(func() {
 		r.pc, r.name = w.failedAt()
-		r.atEnd, r.tested = r.pc == 0 && w.behindMain(), w.testedRegister(r.pc)
+		r.atEnd, r.tested = r.pc == 0 && w.behindMain() || w.hangs(), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
 	})
 	return r
@@ -151,6 +154,12 @@ func (w *work) failedAt() (evidence.Addr, string) {
 		return s.Addr, evidence.ShortName(s.Name)
 	}
 	return 0, ""
+}
+
+// hangs reports that the recorded run failed by going no further. The call that a thread waits in is
+// not what a good run has to come to.
+func (w *work) hangs() bool {
+	return w.Case.Failure.Kind == evidence.Deadlock || w.rec.Manifest.Outcome.Stuck != ""
 }
 
 // behindMain reports that the failing thread had none of the program's own code on its stack.
