@@ -12,22 +12,8 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/patch"
 	"diagnose/replay/tracee"
+	"diagnose/replay/tracee/traceetest"
 )
-
-// ownPages maps pages of the test's process; at 0: at any free address.
-func ownPages(t *testing.T, at, size uint64, protection int) uint64 {
-	t.Helper()
-	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
-	if at != 0 {
-		flags |= unix.MAP_FIXED_NOREPLACE
-	}
-	got, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(size), uintptr(protection), uintptr(flags), ^uintptr(0), 0)
-	if errno != 0 {
-		t.Fatalf("mmap at %#x: %v", at, errno)
-	}
-	t.Cleanup(func() { unix.Syscall(unix.SYS_MUNMAP, got, uintptr(size), 0) })
-	return uint64(got)
-}
 
 // TestEntriesOfThreads uses the test's own process as the replayed one. No window may hide the
 // addresses where the thread itself leaves the engine and where another thread returns from its
@@ -49,9 +35,9 @@ func TestEntriesOfThreads(t *testing.T) {
 		}
 	}
 	const self, other = 1, 2
-	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
-	frame := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
-	slot := ownPages(t, agent.RThreadAddress(self), tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	text := traceetest.Pages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
+	frame := traceetest.Pages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
+	slot := traceetest.Pages(t, agent.RThreadAddress(self), tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	// add %rax, %rdx; cmp %rdx, %rcx, over and over
 	write(text, bytes.Repeat([]byte{0x48, 0x01, 0xc2, 0x48, 0x39, 0xd1}, tracee.PageSize/6))
 	pc := text + 300*6

@@ -12,7 +12,7 @@ import (
 func copyStart(p *tracee.Process, rec *record.Recording) error {
 	pages, err := rec.StartPages()
 	if err != nil {
-		return &InputError{Err: err}
+		return &tracee.InputError{Err: err}
 	}
 	for i := range pages {
 		if _, err := p.Memory.WriteAt(pages[i].Data[:], int64(pages[i].Addr)); err != nil {

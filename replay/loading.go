@@ -105,7 +105,7 @@ func (l *loading) recorded(path, open string) error {
 	same := x.File != nil && x.File.Size != 0 && info.Size == x.File.Size && info.Mtim.Nano() == x.File.MTimeNS
 	if !same {
 		if err := sameBuild(open, x.BuildID); err != nil {
-			var input *InputError
+			var input *tracee.InputError
 			errors.As(err, &input)
 			return tracee.Inputf("%s: %w", path, err)
 		}

@@ -1,35 +1,19 @@
 package replay
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/agent"
 	"diagnose/evidence"
-	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/tracee"
+	"diagnose/replay/tracee/traceetest"
 )
-
-// ownProcess uses the test's process as the replayed one, with a control in its memory.
-func ownProcess(t *testing.T) *tracee.Process {
-	t.Helper()
-	memory, err := tracee.OpenMemory(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { memory.Close() })
-	size := (uint64(unsafe.Sizeof(agent.RawControl{})) + tracee.PageSize - 1) / tracee.PageSize * tracee.PageSize
-	return &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{},
-		Control: ownPages(t, 0, size, unix.PROT_READ|unix.PROT_WRITE)}
-}
 
 // ownRecordings is a recording of one process that ended with this outcome.
 func ownRecordings(o record.Outcome) *recordings {
@@ -42,17 +26,12 @@ type fakePlacer struct {
 	placer
 	pc    evidence.Addr
 	count uint64
-	pcs   []uint64
-	free  int
 }
 
 func (f *fakePlacer) breakAt(_ *tracee.Thread, pc evidence.Addr, count uint64) error {
 	f.pc, f.count = pc, count
 	return nil
 }
-
-func (f *fakePlacer) resumeAt(_ *tracee.Thread, pcs ...uint64) error { f.pcs = pcs; return nil }
-func (f *fakePlacer) freeRegisters(*tracee.Thread) int               { return f.free }
 
 // A request asks for the parts of its mode and for no others.
 func TestRequestParts(t *testing.T) {
@@ -82,7 +61,7 @@ func TestRequestParts(t *testing.T) {
 
 // The engine is asked to stop at the event of the next hook, and at none after the last one.
 func TestHookQueue(t *testing.T) {
-	p, placed := ownProcess(t), &fakePlacer{}
+	p, placed := traceetest.Process(t), &fakePlacer{}
 	first := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 1}
 	same := evidence.Moment{Thread: 1, Ordinal: 4, PC: 0x1000, Count: 3}
 	later := evidence.Moment{Thread: 2, Ordinal: 7}
@@ -123,8 +102,8 @@ func TestMissedHook(t *testing.T) {
 // Breaks are traps in the text that a reader of the memory does not see, and that are removed for
 // a probe.
 func TestBreaksInText(t *testing.T) {
-	p := ownProcess(t)
-	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
+	p := traceetest.Process(t)
+	text := traceetest.Pages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_EXEC)
 	b := newBreaks(p, ownRecordings(record.Outcome{}), []Break{{PC: evidence.Addr(text + 8)}, {PC: evidence.Addr(text + 64)}, {PC: 8}})
 	have := func() [2]byte {
 		var page [128]byte
@@ -153,39 +132,6 @@ func TestBreaksInText(t *testing.T) {
 	}
 	if want := []evidence.Addr{evidence.Addr(text + 8)}; !slices.Equal(b.unbroken, want) {
 		t.Errorf("%v gave way, want %v", b.unbroken, want)
-	}
-}
-
-// A stepper reports an access together with the next instruction, and lets a thread that has used
-// its share do the rest at full speed.
-func TestStepperShares(t *testing.T) {
-	p := ownProcess(t)
-	p.MovedFrom, p.Library = func(uint64) *x86.Inst { return nil }, []tracee.Span{}
-	text := ownPages(t, 0, tracee.PageSize, unix.PROT_READ|unix.PROT_WRITE)
-	store := []byte{0x48, 0x89, 0x07} // mov %rax, (%rdi)
-	if _, err := p.Memory.WriteAt(slices.Concat(store, store, store, store), int64(text)); err != nil {
-		t.Fatal(err)
-	}
-	var told []Stepped
-	placed := &fakePlacer{}
-	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
-	th := &tracee.Thread{Index: 2}
-	st.threads[th] = &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
-	for i := range uint64(3) {
-		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
-		if spent || err != nil {
-			t.Fatal(spent, err)
-		}
-	}
-	if len(told) != 2 || told[0].Addr != 0x5000 || told[0].Size != 8 || told[0].Kind != evidence.Write || told[0].PC != evidence.Addr(text) || told[0].Next != evidence.Addr(text+3) {
-		t.Errorf("told of %+v", told)
-	}
-	if st.threads[th] != nil || !st.cut {
-		t.Errorf("after its share the thread has %+v, cut %v", st.threads[th], st.cut)
-	}
-	st.left, st.threads[th] = 1, &steps{}
-	if spent, err := st.stepped(th, &ptrace.Registers{}); !spent || err != nil {
-		t.Errorf("the last instruction: spent %v, %v", spent, err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (r *recordings) faultOutcome() bool {
 		return false
 	}
 	failing := r.core.FailingThread()
-	return failing != nil && failing.Signal != nil && failing.Signal.Code == tracee.FromKernel && IsFault(syscall.Signal(failing.Signal.Number))
+	return failing != nil && failing.Signal != nil && failing.Signal.Code == tracee.FromKernel && tracee.IsFault(syscall.Signal(failing.Signal.Number))
 }
 
 // asRecorded reports whether the recorded process ended with this signal.

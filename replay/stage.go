@@ -256,7 +256,7 @@ func (s *stage) usePreemptions(given []eventlog.Preemption, timing record.Timing
 	if s.preemptions == nil {
 		found, err := s.rec.Found()
 		if err != nil {
-			return &InputError{Err: err}
+			return &tracee.InputError{Err: err}
 		}
 		if found == nil || found.Timing != timing {
 			return nil
