@@ -23,4 +23,4 @@ func IsFault(s syscall.Signal) bool { return tracee.IsFault(s) }
 
 // Check reports whether the files that a recording needs are still the recorded ones; an
 // *InputError names the first that is not.
-func Check(rec *record.Recording) error { return checkFiles(rec) }
+func Check(rec *record.Recording) error { return CheckFiles(rec) }

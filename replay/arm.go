@@ -54,7 +54,7 @@ func (b *breakpoints) of(t *tracee.Thread) *broken {
 }
 
 func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
-	e, err := b.c.stage().eventAt(event)
+	e, err := b.c.Stage().EventAt(event)
 	if err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (b *breakpoints) expose(pc uint64) error {
 // last handles a thread that has done its last event. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
 func (b *breakpoints) last(t *tracee.Thread) (move, error) {
-	if b.c.core == nil || !b.c.last() {
+	if b.c.Core == nil || !b.c.IsLast() {
 		return move{}, nil
 	}
-	end := b.c.recordedThreads()[t.Index]
-	if end == nil || end.raw.Inside != 0 && !end.preempted() || end.clones() || end.failed && b.c.faultOutcome() {
+	end := b.c.RecordedThreads()[t.Index]
+	if end == nil || end.Raw.Inside != 0 && !end.Preempted() || end.Clones() || end.Failed && b.c.FaultOutcome() {
 		return move{}, nil // it stops by itself
 	}
-	p := finalPlace(b.c.Process, b.c.core, end)
+	p := finalPlace(b.c.Process, b.c.Core, end)
 	if control, err := b.c.ReadControl(); err != nil {
 		return move{}, err
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
@@ -124,8 +124,8 @@ func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) first(t *tracee.Thread, end *coreThread, regs *ptrace.Registers) (move, error) {
-	p := finalPlace(b.c.Process, b.c.core, end)
+func (b *breakpoints) first(t *tracee.Thread, end *Thread, regs *ptrace.Registers) (move, error) {
+	p := finalPlace(b.c.Process, b.c.Core, end)
 	if p == nil {
 		return move{}, nil
 	}

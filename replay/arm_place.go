@@ -115,11 +115,11 @@ var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, im
 	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
 
 // finalPlace returns the place where the core has a thread; nil if the core lacks a register.
-func finalPlace(live *tracee.Process, core *image.Process, end *coreThread) *place {
+func finalPlace(live *tracee.Process, core *image.Process, end *Thread) *place {
 	p := &place{flags: statusFlags}
 	registers, flags := end.Registers, end.Registers.Flags
-	if end.preempted() {
-		program := end.program()
+	if end.Preempted() {
+		program := end.Program()
 		registers, flags = *tracee.ImageRegisters(&program), program.Eflags
 	}
 	for i, r := range contextOrder {
@@ -135,7 +135,7 @@ func finalPlace(live *tracee.Process, core *image.Process, end *coreThread) *pla
 	low := p.registers[15] - redZone
 	want := make([]byte, stackCompared)
 	// Other threads write to the control block, which is at the stack's end.
-	if end := end.raw.ThreadPointer; end > low && end-low < stackCompared {
+	if end := end.Raw.ThreadPointer; end > low && end-low < stackCompared {
 		want = want[:end-low]
 	}
 	n, _ := core.ReadMemory(evidence.Addr(low), want)
@@ -145,7 +145,7 @@ func finalPlace(live *tracee.Process, core *image.Process, end *coreThread) *pla
 		// Loops that take a lock pass here with equal registers and stack.
 		if r, err := live.ReadThread(t.Index); err != nil {
 			return false, err
-		} else if r.BudgetStart-r.Budget != end.raw.BudgetStart-end.raw.Budget {
+		} else if r.BudgetStart-r.Budget != end.Raw.BudgetStart-end.Raw.Budget {
 			return false, nil
 		}
 		have := make([]byte, len(want))

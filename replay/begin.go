@@ -12,10 +12,10 @@ func (c *controller) begin(t *tracee.Thread) error {
 	if err := c.armWatches(t); err != nil {
 		return err
 	}
-	if t.Index != 0 || c.Control == 0 || c.core == nil || !c.last() {
+	if t.Index != 0 || c.Control == 0 || c.Core == nil || !c.IsLast() {
 		return c.cont(t, 0)
 	}
-	unbegun := c.unbegun()
+	unbegun := c.Unbegun()
 	if len(unbegun) == 0 {
 		return c.cont(t, 0)
 	}
@@ -24,8 +24,8 @@ func (c *controller) begin(t *tracee.Thread) error {
 		return err
 	}
 	for _, i := range unbegun {
-		end := c.recordedThreads()[i]
-		raw := end.raw
+		end := c.RecordedThreads()[i]
+		raw := end.Raw
 		if raw.ThreadPointer != regs.Fs_base {
 			continue
 		}

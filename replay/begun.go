@@ -8,8 +8,8 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// copyStart writes the dynamic linker's recorded data into the process.
-func copyStart(p *tracee.Process, rec *record.Recording) error {
+// CopyStart writes the dynamic linker's recorded data into the process.
+func CopyStart(p *tracee.Process, rec *record.Recording) error {
 	pages, err := rec.StartPages()
 	if err != nil {
 		return &tracee.InputError{Err: err}
@@ -22,9 +22,9 @@ func copyStart(p *tracee.Process, rec *record.Recording) error {
 	return nil
 }
 
-// compareStart checks that the process has the recorded mappings when its engine starts. From a
+// CompareStart checks that the process has the recorded mappings when its engine starts. From a
 // different start the replay cannot be the same.
-func compareStart(p *tracee.Process, m *record.Manifest) error {
+func CompareStart(p *tracee.Process, m *record.Manifest) error {
 	if len(m.Start.Mappings) == 0 {
 		return tracee.Inputf("replay: the recording ended before its start was written down")
 	}

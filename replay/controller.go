@@ -21,13 +21,13 @@ type placer interface {
 	// core. moveHold: it is there already.
 	last(t *tracee.Thread) (move, error)
 	// first does the same for a thread without any event, before it runs.
-	first(t *tracee.Thread, end *coreThread, regs *ptrace.Registers) (move, error)
+	first(t *tracee.Thread, end *Thread, regs *ptrace.Registers) (move, error)
 	// trap is called at a SIGTRAP that is not from the engine.
 	trap(t *tracee.Thread, regs *ptrace.Registers) (move, error)
 	// breakAt makes trap return moveArrived when the thread is at pc for the count-th time from
 	// now on. pc 0 cancels that.
 	breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error
-	breakSetter
+	BreakSetter
 	// steps is called before a thread resumes, by one instruction (on) or at full speed.
 	steps(t *tracee.Thread, on bool) error
 	// moved returns the program's instruction that the placer has executed elsewhere, if pc is
@@ -70,7 +70,7 @@ const (
 // controller replays one process. It passes each stop to the part that handles it.
 type controller struct {
 	*tracee.Process
-	*recordings
+	*Recordings
 	*runner
 	*judge
 	ctx     context.Context
@@ -80,7 +80,7 @@ type controller struct {
 
 	placer  placer
 	early   *ptrace.Stop // the first stop of a process whose parent has not reported it yet
-	loading *loading     // until DG_TRAP_HELLO
+	loading *Guard     // until DG_TRAP_HELLO
 	watch   *watchdog
 	// tracing handles the watches; nil if there are none.
 	tracing *tracing
@@ -96,11 +96,11 @@ type controller struct {
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
 	c := &controller{ctx: ctx, request: request, attempt: a, result: &Result{Timing: a.timing},
 		Process:    &tracee.Process{Threads: map[int]*tracee.Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
-		recordings: &recordings{rec: rec}}
+		Recordings: &Recordings{Rec: rec}}
 	c.runner = &runner{process: c.Process}
 	c.placer = newPlacer(c)
 	c.runner.placer = c.placer
-	c.judge = &judge{process: c.Process, recordings: c.recordings, placer: c.placer, result: c.result,
+	c.judge = &judge{process: c.Process, recordings: c.Recordings, placer: c.placer, result: c.result,
 		reordered: request.schedule != nil, unnamed: request.Unnamed}
 	c.judge.sleeping, c.judge.computing = request.bounds(rec)
 	c.hooks = &hookQueue{process: c.Process, placer: c.placer}
@@ -108,7 +108,7 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 	if f := request.free; f != nil {
 		asked = f.breaks
 	}
-	c.breaks = newBreaks(c.Process, c.recordings, asked)
+	c.breaks = newBreaks(c.Process, c.Recordings, asked)
 	c.OutOfCopies, c.MovedFrom = c.withoutProbes, c.placer.moved
 	return c
 }

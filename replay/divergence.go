@@ -215,7 +215,7 @@ func (j *judge) divergence(t *tracee.Thread, control *agent.RawControl) (*Diverg
 	}
 	if d.Expected != 0 {
 		var err error
-		if e.Expected, err = j.recordings.stage().eventAt(d.Expected); err != nil {
+		if e.Expected, err = j.recordings.Stage().EventAt(d.Expected); err != nil {
 			return nil, err
 		}
 		e.Expected.Thread, e.Expected.Ordinal = d.Thread, d.Ordinal
@@ -240,12 +240,12 @@ func (j *judge) name(t *tracee.Thread, e *DivergenceError) error {
 		}
 		e.Moment = m
 		e.Moment.Ordinal++
-		if e.Expected, err = j.recordings.nextEvent(j.process, t); err != nil {
+		if e.Expected, err = j.recordings.NextEvent(j.process, t); err != nil {
 			return err
 		}
 	}
 	if e.Expected == nil {
-		e.outcome = outcomeText(&j.recordings.stage().rec.Manifest.Outcome)
+		e.outcome = outcomeText(&j.recordings.Stage().Rec.Manifest.Outcome)
 	}
 	if j.unnamed {
 		return nil

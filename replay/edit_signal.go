@@ -160,14 +160,14 @@ func (m *signalMove) reschedule(s eventlog.Schedule) eventlog.Schedule {
 }
 
 // apply moves the events in the image.
-func (m *signalMove) apply(s *stage) error {
-	r, ok := s.layout.Threads[m.thread]
+func (m *signalMove) apply(s *Stage) error {
+	r, ok := s.Layout.Threads[m.thread]
 	if !ok {
 		return tracee.Inputf("replay: thread %d has no events", m.thread)
 	}
 	start, end := int64(r.Start-eventlog.ImageBase), int64(r.End-eventlog.ImageBase)
 	b := make([]byte, end-start)
-	if _, err := s.image.ReadAt(b, start); err != nil {
+	if _, err := s.Image.ReadAt(b, start); err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	offsets, err := offsetsOf(b)
@@ -196,7 +196,7 @@ func (m *signalMove) apply(s *stage) error {
 			out = append(out, moved...)
 		}
 	}
-	if _, err := s.image.WriteAt(out, start); err != nil {
+	if _, err := s.Image.WriteAt(out, start); err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	return m.shorten(s, r.Start+evidence.Addr(len(out)))
@@ -252,7 +252,7 @@ func (s *Stopped) Raise(e *eventlog.Event) error {
 		return tracee.Inputf("replay: event %d of thread %d is no signal", e.Ordinal, e.Thread)
 	}
 	if s.c.attempt.free.able < ableToRaise {
-		return tracee.Inputf("replay: the library that recorded %s cannot raise signals: record it again", s.c.rec.Dir)
+		return tracee.Inputf("replay: the library that recorded %s cannot raise signals: record it again", s.c.Rec.Dir)
 	}
 	signal := syscall.Signal(e.Object)
 	caught, err := catches(s.thread.TID, signal)
@@ -269,18 +269,18 @@ func (s *Stopped) Raise(e *eventlog.Event) error {
 }
 
 // shorten writes the new end of the thread's events.
-func (m *signalMove) shorten(s *stage, end evidence.Addr) error {
-	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.image, 0)
+func (m *signalMove) shorten(s *Stage, end evidence.Addr) error {
+	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.Image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Table) - int64(eventlog.ImageBase) + int64(m.thread)*int64(binary.Size(agent.RawReplayThread{}))
-	entry, err := tracee.ReadStruct[agent.RawReplayThread](s.image, uint64(at))
+	entry, err := tracee.ReadStruct[agent.RawReplayThread](s.Image, uint64(at))
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	entry.End = uint64(end)
-	return writeImage(s.image, at, entry)
+	return writeImage(s.Image, at, entry)
 }
 
 func writeImage(w io.WriterAt, at int64, v any) error {

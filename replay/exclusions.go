@@ -37,13 +37,13 @@ func (v *verifier) ofAgent(m tracee.Mapping) bool {
 		return false
 	}
 	module := v.core.ModuleAt(evidence.Addr(m.Start))
-	return module != nil && module.Path == string(v.stage.rec.Manifest.Agent.Path)
+	return module != nil && module.Path == string(v.stage.Rec.Manifest.Agent.Path)
 }
 
 // sharedMemory returns the memory that other processes write, if the recording says that there
 // were any.
 func (v *verifier) sharedMemory() []exclusion {
-	if !v.stage.shared {
+	if !v.stage.Shared {
 		return nil
 	}
 	var list []exclusion
@@ -65,11 +65,11 @@ func (v *verifier) deadStacks() []exclusion {
 	var list []exclusion
 	for _, i := range sortedKeys(v.recorded) {
 		t := v.recorded[i]
-		low, high := t.raw.StackLow, t.raw.StackHigh
-		if m := v.core.MappingAt(evidence.Addr(t.program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
+		low, high := t.Raw.StackLow, t.Raw.StackHigh
+		if m := v.core.MappingAt(evidence.Addr(t.Program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
 			low, high = uint64(m.Start), uint64(m.End)
 		}
-		sp := t.program().Rsp - redZone
+		sp := t.Program().Rsp - redZone
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}
@@ -84,7 +84,7 @@ func (v *verifier) deadStacks() []exclusion {
 func (v *verifier) endedStacks() []exclusion {
 	used := map[uint64]bool{}
 	for _, t := range v.recorded {
-		used[t.raw.StackLow] = true
+		used[t.Raw.StackLow] = true
 	}
 	var list []exclusion
 	for _, raw := range v.ended() {

@@ -14,9 +14,9 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// checkFiles checks that the program, its libraries and the agent are the recorded ones. A changed
+// CheckFiles checks that the program, its libraries and the agent are the recorded ones. A changed
 // file would cause a divergence without an apparent reason.
-func checkFiles(rec *record.Recording) error {
+func CheckFiles(rec *record.Recording) error {
 	m := rec.Manifest
 	if err := checkFile(rec, m.Program.Path, m.Program.BuildID, &m.Program.File); err != nil {
 		return err
@@ -74,7 +74,7 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 	case err != nil:
 		err = tracee.Inputf("replay: %s, which was recorded: %w", path, err)
 	case recorded.Size == 0 || info.Size != recorded.Size || info.Mtim.Nano() != recorded.MTimeNS:
-		err = sameBuild(string(path), id)
+		err = CheckBuild(string(path), id)
 	}
 	if err == nil {
 		return nil
@@ -87,8 +87,8 @@ func checkFile(rec *record.Recording, path record.Text, id string, recorded *rec
 	return err
 }
 
-// sameBuild accepts a copy of the recorded file, with the same build-id.
-func sameBuild(path, want string) error {
+// CheckBuild accepts a copy of the recorded file, with the same build-id.
+func CheckBuild(path, want string) error {
 	f, err := object.Open(path)
 	if err != nil {
 		return tracee.Inputf("replay: %w", err)

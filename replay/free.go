@@ -118,7 +118,7 @@ func clamp(s eventlog.Schedule, have map[uint32]uint64) eventlog.Schedule {
 }
 
 // prepare changes the image for the experiment.
-func (f *free) prepare(s *stage) error {
+func (f *free) prepare(s *Stage) error {
 	if f.move != nil {
 		if err := f.move.apply(s); err != nil {
 			return err
@@ -132,13 +132,13 @@ func (f *free) prepare(s *stage) error {
 
 // writeRuns writes the whole order over the part that the logs have. It is the last part of the
 // image.
-func (f *free) writeRuns(s *stage) error {
-	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.image, 0)
+func (f *free) writeRuns(s *Stage) error {
+	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.Image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
 	at := int64(header.Runs) - int64(eventlog.ImageBase)
-	order, err := f.schedule.WithPreemptions(s.preemptions)
+	order, err := f.schedule.WithPreemptions(s.Preemptions)
 	if err != nil {
 		return tracee.Inputf("replay: %w", err)
 	}
@@ -147,19 +147,19 @@ func (f *free) writeRuns(s *stage) error {
 		runs = le.AppendUint32(le.AppendUint32(runs, turn.Thread), turn.Events)
 	}
 	header.RunCount, header.Size = uint64(len(order)), uint64(at)+uint64(len(runs))
-	s.layout.Size, s.layout.Runs = int64(header.Size), order
-	s.schedule = f.schedule
-	if _, err := s.image.WriteAt(runs, at); err != nil {
+	s.Layout.Size, s.Layout.Runs = int64(header.Size), order
+	s.Schedule = f.schedule
+	if _, err := s.Image.WriteAt(runs, at); err != nil {
 		return fmt.Errorf("replay: image: %w", err)
 	}
-	return writeImage(s.image, 0, header)
+	return writeImage(s.Image, 0, header)
 }
 
 // free reports whether the process may diverge from the recording, or has.
-func (c *controller) free() bool { return c.attempt.free != nil && c.last() }
+func (c *controller) free() bool { return c.attempt.free != nil && c.IsLast() }
 
 // hello tells the engine what it may do.
-func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) error {
+func (f *free) hello(r *Recordings, control *agent.RawControl, forked bool) error {
 	if f == nil {
 		control.Free = agent.FreeNot
 		return nil
@@ -168,14 +168,14 @@ func (f *free) hello(r *recordings, control *agent.RawControl, forked bool) erro
 		f.able = control.FreeAble
 	}
 	control.Free = agent.FreeNot
-	if !r.last() {
+	if !r.IsLast() {
 		return nil
 	}
 	if f.able < ableToLeave {
-		return tracee.Inputf("replay: the library that recorded %s cannot leave its log: record it again", r.rec.Dir)
+		return tracee.Inputf("replay: the library that recorded %s cannot leave its log: record it again", r.Rec.Dir)
 	}
-	control.Free, control.FreeFirst = agent.FreeMay, r.rec.Manifest.Outcome.Thread
-	control.FreeMost, control.FreeOrder = 2*r.stage().events+eventsOver, 0
+	control.Free, control.FreeFirst = agent.FreeMay, r.Rec.Manifest.Outcome.Thread
+	control.FreeMost, control.FreeOrder = 2*r.Stage().Events+eventsOver, 0
 	if f.schedule != nil {
 		control.FreeOrder = 1
 	}
@@ -231,8 +231,8 @@ func (c *controller) freeFinished(t *tracee.Thread, s *tracee.SignalStop) error 
 	if dead := c.FailedThread(); dead != nil {
 		return c.failed(dead, dead.Final.Signal)
 	}
-	o := &c.rec.Manifest.Outcome
-	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !c.faultOutcome()) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
+	o := &c.Rec.Manifest.Outcome
+	if !c.attempt.free.changed && (o.Kind != record.OutcomeSignal || !c.FaultOutcome()) && o.Kind != record.OutcomeExit && o.Kind != record.OutcomePassed {
 		return c.finished(t)
 	}
 	return c.answer(t, s, agent.FreeIs)
@@ -261,12 +261,12 @@ func (c *controller) freeFault(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 	if err != nil {
 		return true, err
 	}
-	next, err := c.nextEvent(c.Process, t)
+	next, err := c.NextEvent(c.Process, t)
 	if err != nil {
 		return true, err
 	}
 	if control.Free == agent.FreeMay &&
-		(next == nil && c.endsWith(t, s.Signal) || next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.Signal)) {
+		(next == nil && c.EndsWith(t, s.Signal) || next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.Signal)) {
 		return false, nil
 	}
 	if r.Inside != 0 || s.Regs.Rip >= control.TextLow && s.Regs.Rip < control.TextHigh {

@@ -31,14 +31,14 @@ var ErrBreakOver = errors.New("replay: the break is not needed any more")
 // including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
 	process    *tracee.Process
-	recordings *recordings
+	recordings *Recordings
 	at         map[uint64][]Break
 	placed     map[uint64]bool
 	// unbroken were removed for a probe.
 	unbroken []evidence.Addr
 }
 
-func newBreaks(p *tracee.Process, r *recordings, list []Break) *breaks {
+func newBreaks(p *tracee.Process, r *Recordings, list []Break) *breaks {
 	b := &breaks{process: p, recordings: r, at: map[uint64][]Break{}, placed: map[uint64]bool{}}
 	for _, x := range list {
 		b.at[uint64(x.PC)] = append(b.at[uint64(x.PC)], x)
@@ -57,7 +57,7 @@ func (s *Stopped) AddBreak(x Break) error {
 
 // place installs the traps whose text is mapped: objects may be loaded later.
 func (b *breaks) place() error {
-	if !b.recordings.last() {
+	if !b.recordings.IsLast() {
 		return nil
 	}
 	for pc, list := range b.at {

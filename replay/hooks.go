@@ -46,9 +46,9 @@ func orderHooks(schedule eventlog.Schedule, hooks []Hook) ([]Hook, error) {
 }
 
 // stepHooks returns the hooks that begin the windows of a stepper.
-func stepHooks(st *stepper) []Hook {
+func stepHooks(st *Stepper) []Hook {
 	var hooks []Hook
-	for at, w := range st.begins() {
+	for at, w := range st.Begins() {
 		hooks = append(hooks, Hook{At: at, step: w})
 	}
 	return hooks

@@ -180,7 +180,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 // patched returns the text that the engine replaces.
 func (in *inlined) patched() []*patch.Window {
 	var list []*patch.Window
-	for p := range in.c.stage().patches() {
+	for p := range in.c.Stage().Patches() {
 		list = append(list, &patch.Window{Start: p.At, End: p.At + uint64(max(p.Length, 2))})
 	}
 	return list

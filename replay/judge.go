@@ -13,7 +13,7 @@ import (
 // It compares the process with the recorded end.
 type judge struct {
 	process    *tracee.Process
-	recordings *recordings
+	recordings *Recordings
 	placer     placer
 	result     *Result
 	// reordered: the request has another schedule, so events may remain.
@@ -29,7 +29,7 @@ type judge struct {
 // failed handles a process that a signal ends.
 func (j *judge) failed(t *tracee.Thread, signal int) error {
 	j.end = &end{kind: EndFailure, thread: t, signal: signal}
-	if j.result.Left != nil || j.recordings.asRecorded(t, signal) {
+	if j.result.Left != nil || j.recordings.AsRecorded(t, signal) {
 		return nil
 	}
 	m, err := j.process.MomentOf(t)
@@ -62,7 +62,7 @@ func (j *judge) wild(t *tracee.Thread, what string) error {
 // exitedFree handles the exit of a process that may diverge from the recording.
 func (j *judge) exitedFree(t *tracee.Thread, status int) error {
 	j.end = &end{kind: EndExit, thread: t, status: status}
-	switch o := &j.recordings.rec.Manifest.Outcome; o.Kind {
+	switch o := &j.recordings.Rec.Manifest.Outcome; o.Kind {
 	case record.OutcomeExit, record.OutcomePassed:
 		if o.Status == status {
 			return nil
@@ -100,9 +100,9 @@ func (j *judge) exited(t *tracee.Thread, s *tracee.SignalStop, free bool) error 
 	if err := j.process.Identify(t); err != nil {
 		return err
 	}
-	o := &j.recordings.stage().rec.Manifest.Outcome
+	o := &j.recordings.Stage().Rec.Manifest.Outcome
 	status := int(uint8(s.Regs.Rdi))
-	if !j.recordings.last() {
+	if !j.recordings.IsLast() {
 		return fmt.Errorf("replay: process %d ended before it made the process that is asked for", j.process.PID)
 	}
 	if free {
@@ -124,10 +124,10 @@ func (j *judge) exited(t *tracee.Thread, s *tracee.SignalStop, free bool) error 
 // finished handles a process whose threads all wait while no event is left.
 func (j *judge) finished(t *tracee.Thread) error {
 	j.process.Identify(t)
-	if !j.recordings.last() {
-		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", j.recordings.stage().rec.Dir)
+	if !j.recordings.IsLast() {
+		return fmt.Errorf("replay: the recording %s ended before it made the process that is asked for", j.recordings.Stage().Rec.Dir)
 	}
-	left, err := j.recordings.leftOver(j.process, j.reordered)
+	left, err := j.recordings.LeftOver(j.process, j.reordered)
 	if err != nil {
 		return err
 	}
@@ -138,13 +138,13 @@ func (j *judge) finished(t *tracee.Thread) error {
 		j.end.failure.(*StuckError).Cause = StuckCause(fmt.Sprintf("all threads rest, as at the recording's end, with %d of its events left", left))
 		return nil
 	}
-	if dead := j.process.FailedThread(); dead != nil && j.recordings.endsShort() {
+	if dead := j.process.FailedThread(); dead != nil && j.recordings.EndsShort() {
 		j.end = &end{kind: EndFault, thread: dead, signal: dead.Final.Signal}
 		return nil
 	}
-	o := &j.recordings.stage().rec.Manifest.Outcome
+	o := &j.recordings.Stage().Rec.Manifest.Outcome
 	kind := o.Kind
-	if j.recordings.endsShort() {
+	if j.recordings.EndsShort() {
 		kind = record.OutcomeCut
 	}
 	switch kind {
@@ -153,7 +153,7 @@ func (j *judge) finished(t *tracee.Thread) error {
 		if failing == nil {
 			failing = t
 		}
-		if j.recordings.faultOutcome() && (failing.Final == nil || failing.Final.Signal != o.Signal) {
+		if j.recordings.FaultOutcome() && (failing.Final == nil || failing.Final.Signal != o.Signal) {
 			return j.diverge(failing, &DivergenceError{Reason: DiffersEnd})
 		}
 		j.end = &end{kind: EndFailure, thread: failing, signal: o.Signal}

@@ -17,7 +17,7 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// loading guards a process from its exec until its engine starts (DG_TRAP_HELLO). Until then the
+// Guard guards a process from its exec until its engine starts (DG_TRAP_HELLO). Until then the
 // system calls of the dynamic linker are really made, and their effects follow from the recorded
 // environment: LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH name code to load, LD_DEBUG_OUTPUT and
 // LD_PROFILE_OUTPUT files to write. A recording may come from another person. So every call is
@@ -28,7 +28,7 @@ import (
 //
 // The process has only one thread then, so the memory that a call's arguments point to does not
 // change during the check.
-type loading struct {
+type Guard struct {
 	process  *tracee.Process
 	manifest *record.Manifest
 	// objects are the mappings of the recorded start, by path.
@@ -42,8 +42,8 @@ type loading struct {
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func newLoading(p *tracee.Process, m *record.Manifest) *loading {
-	l := &loading{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
+func NewGuard(p *tracee.Process, m *record.Manifest) *Guard {
+	l := &Guard{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
 		if len(x.Path) > 0 && x.Path[0] == '/' && l.objects[string(x.Path)] == nil {
@@ -53,9 +53,9 @@ func newLoading(p *tracee.Process, m *record.Manifest) *loading {
 	return l
 }
 
-// executed checks the result of execve(2) before the process's first instruction: the program, and
+// CheckExecuted checks the result of execve(2) before the process's first instruction: the program, and
 // the dynamic linker that it asks for.
-func (l *loading) executed() error {
+func (l *Guard) CheckExecuted() error {
 	want := string(l.manifest.Program.Path)
 	if len(l.objects) == 0 {
 		return tracee.Inputf("replay: the recording ended before its start was written down")
@@ -73,7 +73,7 @@ func (l *loading) executed() error {
 }
 
 // allRecorded checks that the files mapped in a range are recorded ones.
-func (l *loading) allRecorded(maps tracee.Mappings, from, to uint64) error {
+func (l *Guard) allRecorded(maps tracee.Mappings, from, to uint64) error {
 	for i := range maps {
 		if m := &maps[i]; m.Start < to && from < m.End && strings.HasPrefix(m.Path, "/") {
 			if err := l.recorded(m.Path, m.Path); err != nil {
@@ -86,7 +86,7 @@ func (l *loading) allRecorded(maps tracee.Mappings, from, to uint64) error {
 
 // recorded checks that the recorded start has mapped the file. path is its name, and open a name
 // to open it by.
-func (l *loading) recorded(path, open string) error {
+func (l *Guard) recorded(path, open string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(open, &info); err != nil {
 		return tracee.Inputf("replay: %s: %w", path, err)
@@ -104,7 +104,7 @@ func (l *loading) recorded(path, open string) error {
 	}
 	same := x.File != nil && x.File.Size != 0 && info.Size == x.File.Size && info.Mtim.Nano() == x.File.MTimeNS
 	if !same {
-		if err := sameBuild(open, x.BuildID); err != nil {
+		if err := CheckBuild(open, x.BuildID); err != nil {
 			var input *tracee.InputError
 			errors.As(err, &input)
 			return tracee.Inputf("%s: %w", path, err)
@@ -158,7 +158,7 @@ func broughtBy(path string) string {
 }
 
 // refuse returns the error for a refused request, with the variables that may have caused it.
-func (l *loading) refuse(format string, args ...any) error {
+func (l *Guard) refuse(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	var names []string
 	for _, r := range l.manifest.EnvironmentRisks() {
@@ -170,8 +170,8 @@ func (l *loading) refuse(format string, args ...any) error {
 	return tracee.Inputf("replay: before the recorder starts in it, the program wants %s", text)
 }
 
-// call checks a system call at its start, and reverts changes to it at its end.
-func (l *loading) call(t *tracee.Thread) error {
+// CheckCall checks a system call at its start, and reverts changes to it at its end.
+func (l *Guard) CheckCall(t *tracee.Thread) error {
 	call, err := ptrace.GetCall(t.TID)
 	switch {
 	case errors.Is(err, unix.EIO):
@@ -212,7 +212,7 @@ var harmless = []uint64{
 	unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
 }
 
-func (l *loading) allowed(t *tracee.Thread, call *ptrace.Call) error {
+func (l *Guard) allowed(t *tracee.Thread, call *ptrace.Call) error {
 	if call.Arch != archX8664 {
 		return l.refuse("to make a system call of another architecture")
 	}
@@ -255,7 +255,7 @@ func (l *loading) allowed(t *tracee.Thread, call *ptrace.Call) error {
 }
 
 // mapped checks that a file that code is mapped from is a recorded one.
-func (l *loading) mapped(fd uint32) error {
+func (l *Guard) mapped(fd uint32) error {
 	link := fmt.Sprintf("/proc/%d/fd/%d", l.process.PID, fd)
 	path, err := os.Readlink(link)
 	if err != nil {

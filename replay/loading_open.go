@@ -45,7 +45,7 @@ type opening struct {
 // gets the null device, so that a process that had LD_DEBUG_OUTPUT in its environment has a
 // descriptor, as recorded. Anything but a file or directory does not exist for the process:
 // opening a device or a pipe has effects, and may block for ever.
-func (l *loading) opens(t *tracee.Thread, call openCall) error {
+func (l *Guard) opens(t *tracee.Thread, call openCall) error {
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (o *opening) ended(p *tracee.Process, t *tracee.Thread) error {
 
 // find looks up the file that a call is to open, as the process would, without opening
 // it: O_PATH of open(2). errno is the result of the call if it must not be made.
-func (l *loading) find(call openCall) (file *os.File, errno unix.Errno, err error) {
+func (l *Guard) find(call openCall) (file *os.File, errno unix.Errno, err error) {
 	text, err := l.process.Memory.String(call.path, unix.PathMax)
 	if err != nil {
 		return nil, unix.EFAULT, nil
@@ -141,7 +141,7 @@ func (l *loading) find(call openCall) (file *os.File, errno unix.Errno, err erro
 }
 
 // ownProc makes a path in the process's own directory of /proc valid for this process.
-func (l *loading) ownProc(path string) string {
+func (l *Guard) ownProc(path string) string {
 	for _, own := range []string{"/proc/self/", "/proc/thread-self/"} {
 		if rest, found := strings.CutPrefix(path, own); found {
 			return fmt.Sprintf("/proc/%d/%s", l.process.PID, rest)

@@ -50,7 +50,7 @@ func (c *controller) serveStop(stop ptrace.Stop) error {
 // handle handles one stop. Its thread then continues, unless the replay is over.
 func (c *controller) handle(stop ptrace.Stop) error {
 	t := c.Threads[stop.TID]
-	if t == nil && stop.Kind != ptrace.Ended && !c.last() && c.OfAnotherProcess(stop.TID) {
+	if t == nil && stop.Kind != ptrace.Ended && !c.IsLast() && c.OfAnotherProcess(stop.TID) {
 		c.early = &stop
 		return nil
 	}
@@ -60,7 +60,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	}
 	t.Stopped = stop.Kind != ptrace.Ended
 	if stop.Kind == ptrace.CallStop && c.loading != nil {
-		if err := c.loading.call(t); err != nil {
+		if err := c.loading.CheckCall(t); err != nil {
 			return err
 		}
 	}
@@ -145,8 +145,8 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 // trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	// After a system call the kernel gives the second code.
-	if c.stepper.stepping(t) && (s.Code == tracee.TrapTrace || s.Code == tracee.TrapBreakpoint) {
-		spent, err := c.stepper.stepped(t, &s.Regs)
+	if c.stepper.Steps(t) && (s.Code == tracee.TrapTrace || s.Code == tracee.TrapBreakpoint) {
+		spent, err := c.stepper.Stepped(t, &s.Regs)
 		if err != nil {
 			return err
 		}
@@ -156,9 +156,9 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.cont(t, 0)
 	}
-	back := c.stepper.stepsAgain(t, s.Regs.Rip)
+	back := c.stepper.StepsAgainFrom(t, s.Regs.Rip)
 	if back {
-		if err := c.stepper.cameBack(t, &s.Regs); err != nil {
+		if err := c.stepper.CameBack(t, &s.Regs); err != nil {
 			return err
 		}
 	}
@@ -201,7 +201,7 @@ func (c *controller) redirect(t *tracee.Thread, s *tracee.SignalStop) (bool, err
 		return false, err
 	}
 	regs := s.Regs
-	return sites.Redirect(t.TID, s.Signal, &regs, control, c.stage().trapsAt)
+	return sites.Redirect(t.TID, s.Signal, &regs, control, c.Stage().TrapsAt)
 }
 
 // moved carries out a move of the placer.
@@ -219,7 +219,7 @@ func (c *controller) moved(t *tracee.Thread, m move, s *tracee.SignalStop) error
 			return err
 		}
 	}
-	return c.contBy(t, syscall.Signal(m.signal), m.step || c.stepper.stepping(t))
+	return c.contBy(t, syscall.Signal(m.signal), m.step || c.stepper.Steps(t))
 }
 
 // sent handles signals that were sent to the program. The engine raises all signals of the log
@@ -239,11 +239,11 @@ func (c *controller) sent(t *tracee.Thread, s *tracee.SignalStop) error {
 	if err != nil {
 		return err
 	}
-	next, err := c.nextEvent(c.Process, t)
+	next, err := c.NextEvent(c.Process, t)
 	if err != nil {
 		return err
 	}
-	if r.Inside != 0 && next == nil && c.endsWith(t, s.Signal) {
+	if r.Inside != 0 && next == nil && c.EndsWith(t, s.Signal) {
 		return c.park(t, &s.Regs, int(s.Signal))
 	}
 	return c.cont(t, 0)
@@ -265,16 +265,16 @@ func (c *controller) fault(t *tracee.Thread, s *tracee.SignalStop) error {
 			return err
 		}
 	}
-	next, err := c.nextEvent(c.Process, t)
+	next, err := c.NextEvent(c.Process, t)
 	if err != nil {
 		return err
 	}
 	if next != nil && next.Kind == agent.EvSignal && next.Object == uint64(s.Signal) {
 		return c.cont(t, s.Signal)
 	}
-	if next == nil && (c.endsWith(t, s.Signal) || c.endsShort()) {
+	if next == nil && (c.EndsWith(t, s.Signal) || c.EndsShort()) {
 		f := &tracee.Final{Regs: s.Regs}
-		if c.endsWith(t, s.Signal) || ptrace.Fatal(t.TID, s.Signal) {
+		if c.EndsWith(t, s.Signal) || ptrace.Fatal(t.TID, s.Signal) {
 			f.Signal, f.Info = int(s.Signal), &s.Info
 		} // else its handler runs, of which the log has no events
 		return c.parkFor(t, f, agent.ParkedEnd)

@@ -35,7 +35,7 @@ func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 	}
 	hook := c.hooks.list[0]
 	if hook.step != nil {
-		if err := c.stepper.beginWindow(t, hook.step); err != nil {
+		if err := c.stepper.BeginWindow(t, hook.step); err != nil {
 			return err
 		}
 		if err := c.hooks.next(t, evidence.Moment{}); err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // ownRecordings is a recording of one process that ended with this outcome.
-func ownRecordings(o record.Outcome) *recordings {
+func ownRecordings(o record.Outcome) *Recordings {
 	rec := &record.Recording{Manifest: &record.Manifest{Outcome: o}}
-	return &recordings{rec: rec, stages: []*stage{{rec: rec}}}
+	return &Recordings{Rec: rec, Stages: []*Stage{{Rec: rec}}}
 }
 
 // fakePlacer notes the calls that it gets.
@@ -155,13 +155,13 @@ func TestJudgeOfTheEnd(t *testing.T) {
 	}
 	r := ownRecordings(record.Outcome{Kind: record.OutcomeSignal, Signal: int(unix.SIGABRT), Thread: 2})
 	two, one := &tracee.Thread{Index: 2}, &tracee.Thread{Index: 1}
-	if !r.endsWith(two, unix.SIGABRT) || r.endsWith(one, unix.SIGABRT) || r.endsWith(two, unix.SIGSEGV) {
+	if !r.EndsWith(two, unix.SIGABRT) || r.EndsWith(one, unix.SIGABRT) || r.EndsWith(two, unix.SIGSEGV) {
 		t.Error("the recorded signal is SIGABRT of thread 2")
 	}
-	if !r.asRecorded(two, int(unix.SIGABRT)) || r.asRecorded(one, int(unix.SIGABRT)) || r.faultOutcome() {
+	if !r.AsRecorded(two, int(unix.SIGABRT)) || r.AsRecorded(one, int(unix.SIGABRT)) || r.FaultOutcome() {
 		t.Error("the recorded failure is SIGABRT of thread 2, which was sent")
 	}
-	if !ownRecordings(record.Outcome{Kind: record.OutcomeCut}).endsShort() {
+	if !ownRecordings(record.Outcome{Kind: record.OutcomeCut}).EndsShort() {
 		t.Error("a recording that was cut off ends short")
 	}
 }

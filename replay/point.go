@@ -40,7 +40,7 @@ func (b *breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Reg
 	return move{kind: movePoint}, nil
 }
 
-func (b *breakpoints) resumeAt(t *tracee.Thread, pcs ...uint64) error {
+func (b *breakpoints) ResumeAt(t *tracee.Thread, pcs ...uint64) error {
 	x := b.of(t)
 	for _, pc := range pcs {
 		if err := b.demote(t, pc); err != nil {
@@ -51,7 +51,7 @@ func (b *breakpoints) resumeAt(t *tracee.Thread, pcs ...uint64) error {
 	return x.set(t.TID)
 }
 
-func (b *breakpoints) freeRegisters(t *tracee.Thread) int {
+func (b *breakpoints) FreeRegisters(t *tracee.Thread) int {
 	x, left := b.of(t), tracee.DebugRegisters
 	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
 		if taken {

@@ -135,7 +135,7 @@ type kernelAccess struct {
 // handlers return.
 func (p *probes) readLog() error {
 	position := uint64(0)
-	for e, err := range p.tr.c.stage().rec.Log.Ordered() {
+	for e, err := range p.tr.c.Stage().Rec.Log.Ordered() {
 		if err != nil {
 			return nil // the replay ends there
 		}

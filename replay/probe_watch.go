@@ -214,7 +214,7 @@ func (p *probes) share(t *tracee.Thread) error {
 	if p.block, err = unix.Mmap(fd, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("replay: mmap: %w", err)
 	}
-	if p.base, err = c.MapShared(t, regs.Rip, pathOf(f), blockBytes); err != nil {
+	if p.base, err = c.MapShared(t, regs.Rip, PathOf(f), blockBytes); err != nil {
 		return err
 	}
 	copy(p.block, p.tables())

@@ -8,19 +8,19 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// coreThread is a thread of a core.
-type coreThread struct {
+// Thread is a thread of a core.
+type Thread struct {
 	*image.Thread
-	index  uint32
-	raw    *agent.RawRThread
-	frame  *agent.RawFrame // nil: it was not in the engine
-	failed bool
+	Index  uint32
+	Raw    *agent.RawRThread
+	Frame  *agent.RawFrame // nil: it was not in the engine
+	Failed bool
 }
 
-// coreThreads finds the engine's threads in a core by their kernel ids, which the engine has
+// Threads finds the engine's threads in a core by their kernel ids, which the engine has
 // stored.
-func coreThreads(core *image.Process) map[uint32]*coreThread {
-	found := map[uint32]*coreThread{}
+func Threads(core *image.Process) map[uint32]*Thread {
+	found := map[uint32]*Thread{}
 	control, err := image.Struct[agent.RawControl](core, agent.EngineControl)
 	if err != nil {
 		return found
@@ -34,7 +34,7 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 		if err != nil || raw.State == agent.RNone || raw.State == agent.REnded {
 			continue
 		}
-		t := &coreThread{Thread: byID[int(raw.RealTID)], index: i, raw: raw}
+		t := &Thread{Thread: byID[int(raw.RealTID)], Index: i, Raw: raw}
 		if raw.State == agent.RStarting && raw.RealTID == 0 {
 			t.Thread = threadAt(core, raw.ThreadPointer)
 		}
@@ -42,9 +42,9 @@ func coreThreads(core *image.Process) map[uint32]*coreThread {
 			continue
 		}
 		if raw.Inside != 0 {
-			t.frame, _ = image.Struct[agent.RawFrame](core, evidence.Addr(raw.Inside))
+			t.Frame, _ = image.Struct[agent.RawFrame](core, evidence.Addr(raw.Inside))
 		}
-		t.failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
+		t.Failed = core.Failing >= 0 && &core.Threads[core.Failing] == t.Thread
 		found[i] = t
 	}
 	return found
@@ -61,12 +61,12 @@ func threadAt(core *image.Process, pointer uint64) *image.Thread {
 	return nil
 }
 
-// preempted reports whether the thread was preempted at a point of its code and never continued,
+// Preempted reports whether the thread was preempted at a point of its code and never continued,
 // because the process ended before. No event records that.
-func (t *coreThread) preempted() bool { return t.frame != nil && t.frame.Kind == agent.EntryPoint }
+func (t *Thread) Preempted() bool { return t.Frame != nil && t.Frame.Kind == agent.EntryPoint }
 
-// program returns the registers with which the program would have continued.
-func (t *coreThread) program() ptrace.Registers {
+// Program returns the registers with which the program would have continued.
+func (t *Thread) Program() ptrace.Registers {
 	var regs ptrace.Registers
 	get := func(n image.Register) uint64 { x, _ := t.Registers.Get(n); return x }
 	regs.Rax, regs.Rbx, regs.Rcx, regs.Rdx = get(image.RAX), get(image.RBX), get(image.RCX), get(image.RDX)
@@ -75,12 +75,12 @@ func (t *coreThread) program() ptrace.Registers {
 	regs.R12, regs.R13, regs.R14, regs.R15 = get(image.R12), get(image.R13), get(image.R14), get(image.R15)
 	regs.Rip, regs.Eflags = get(image.RIP), t.Registers.Flags
 	regs.Fs_base, regs.Gs_base = uint64(t.Registers.FSBase), uint64(t.Registers.GSBase)
-	if t.frame != nil {
-		regs = tracee.UnderFrame(regs, t.frame)
+	if t.Frame != nil {
+		regs = tracee.UnderFrame(regs, t.Frame)
 	}
 	return regs
 }
 
-// clones reports whether a thread of the core is in the stub of a clone, where a replay does not
+// Clones reports whether a thread of the core is in the stub of a clone, where a replay does not
 // stop.
-func (t *coreThread) clones() bool { return t.raw.Inside == 0 && t.raw.Cloning != 0 }
+func (t *Thread) Clones() bool { return t.Raw.Inside == 0 && t.Raw.Cloning != 0 }

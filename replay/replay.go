@@ -119,36 +119,36 @@ func (c *controller) prepare() error {
 	if err := c.request.checkWatches(); err != nil {
 		return err
 	}
-	if c.rec.Live() {
-		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.rec.Dir)
+	if c.Rec.Live() {
+		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.Rec.Dir)
 	}
 	var err error
-	if c.stages, err = openStages(c.rec); err != nil {
+	if c.Stages, err = OpenStages(c.Rec); err != nil {
 		return err
 	}
-	path, err := c.rec.Core()
+	path, err := c.Rec.Core()
 	if err == nil {
-		c.core, err = image.OpenCore(path, c.request.Image)
+		c.Core, err = image.OpenCore(path, c.request.Image)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return tracee.Inputf("replay: the recording's core: %w", err)
 	}
-	if c.core == nil && c.request.verify {
-		return withoutCore(c.rec)
+	if c.Core == nil && c.request.verify {
+		return withoutCore(c.Rec)
 	}
-	for i, s := range c.stages {
+	for i, s := range c.Stages {
 		var core *image.Process
 		var preemptions []eventlog.Preemption
-		if i == len(c.stages)-1 {
-			core, s.schedule, preemptions = c.core, c.request.schedule, c.request.Preemptions
+		if i == len(c.Stages)-1 {
+			core, s.Schedule, preemptions = c.Core, c.request.schedule, c.request.Preemptions
 		}
-		if err := s.prepare(core, preemptions, c.attempt.timing); err != nil {
+		if err := s.Prepare(core, preemptions, c.attempt.timing); err != nil {
 			return err
 		}
-		c.result.Limits = append(c.result.Limits, s.limits...)
+		c.result.Limits = append(c.result.Limits, s.Limits...)
 	}
-	last := c.stages[len(c.stages)-1]
-	c.result.Total = last.events
+	last := c.Stages[len(c.Stages)-1]
+	c.result.Total = last.Events
 	if f := c.attempt.free; f != nil {
 		if err := f.prepare(last); err != nil {
 			return err
@@ -159,10 +159,10 @@ func (c *controller) prepare() error {
 		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.Process)})
 	}
 	if asked := c.request.step; asked != nil {
-		c.stepper = newStepper(asked, c.Process, c.placer)
+		c.stepper = New(asked, c.Process, c.placer)
 		hooks = slices.Concat(stepHooks(c.stepper), hooks)
 	}
-	c.hooks.list, err = orderHooks(last.schedule, hooks)
+	c.hooks.list, err = orderHooks(last.Schedule, hooks)
 	return err
 }
 
@@ -225,8 +225,8 @@ func (c *controller) serve() error {
 func (c *controller) finish() error {
 	r := c.result
 	if c.stepper != nil {
-		c.stepper.finish()
-		r.StepsCut = c.stepper.cut
+		c.stepper.Finish()
+		r.StepsCut = c.stepper.Cut
 	}
 	if h := c.hooks.missed(); h != nil && c.end.failure == nil && c.end.kind != EndMoment {
 		return &MomentError{h.At, "the replay ended before"}
@@ -253,7 +253,7 @@ func (c *controller) finish() error {
 	if c.request.verify && c.end.failure == nil && c.end.kind != EndMoment {
 		started := time.Now()
 		var err error
-		if r.Comparison, err = verify(c.ctx, c.Process, c.stage(), c.core); err != nil {
+		if r.Comparison, err = verify(c.ctx, c.Process, c.Stage(), c.Core); err != nil {
 			return err
 		}
 		r.Times.Verify = time.Since(started)

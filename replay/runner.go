@@ -16,12 +16,12 @@ type runner struct {
 	process *tracee.Process
 	placer  placer
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
-	stepper *stepper
+	stepper *Stepper
 }
 
 // cont lets a thread continue, by one instruction if it is stepped.
 func (r *runner) cont(t *tracee.Thread, signal syscall.Signal) error {
-	return r.contBy(t, signal, r.stepper.stepping(t))
+	return r.contBy(t, signal, r.stepper.Steps(t))
 }
 
 // contBy lets a thread continue, by one instruction if steps is set.
@@ -72,7 +72,7 @@ func (r *runner) parkFor(t *tracee.Thread, f *tracee.Final, why uint64) error {
 	}
 	f.Inside = known.Inside
 	t.Final = f
-	r.stepper.parked(t)
+	r.stepper.Parked(t)
 	parked := f.Regs
 	parked.Rdi = why
 	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8
@@ -98,7 +98,7 @@ func (r *runner) unpark(t *tracee.Thread) error {
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return err
 	}
-	if err := r.stepper.unparked(t, &regs); err != nil {
+	if err := r.stepper.Unparked(t, &regs); err != nil {
 		return err
 	}
 	return r.cont(t, 0)

@@ -17,33 +17,33 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// stage is one process of a replay: the requested one, or one from which it was forked and whose
+// Stage is one process of a replay: the requested one, or one from which it was forked and whose
 // replay leads up to the fork.
-type stage struct {
-	rec    *record.Recording
+type Stage struct {
+	Rec    *record.Recording
 	owned  bool // to be closed by the stage
-	limits []string
-	// shared: other processes write to memory of this process.
-	shared bool
+	Limits []string
+	// Shared: other processes write to memory of this process.
+	Shared bool
 
-	image    *os.File // mapped by the process
-	layout   *eventlog.Image
-	schedule eventlog.Schedule
-	// preemptions are made in addition to that order.
-	preemptions []eventlog.Preemption
-	events      uint64
-	sites       []byte
+	Image    *os.File // mapped by the process
+	Layout   *eventlog.Image
+	Schedule eventlog.Schedule
+	// Preemptions are made in addition to that order.
+	Preemptions []eventlog.Preemption
+	Events      uint64
+	Sites       []byte
 	traps       map[uint64]bool // those of sites that are DG_PATCH_TRAP; nil: not searched yet
-	// data is the recording's file of mapped bytes; nil if it has none.
-	data *os.File
+	// Data is the recording's file of mapped bytes; nil if it has none.
+	Data *os.File
 }
 
-// openStages returns a recording and those of its ancestors that it shares memory with, the oldest
+// OpenStages returns a recording and those of its ancestors that it shares memory with, the oldest
 // first.
-func openStages(rec *record.Recording) ([]*stage, error) {
-	stages := []*stage{{rec: rec}}
+func OpenStages(rec *record.Recording) ([]*Stage, error) {
+	stages := []*Stage{{Rec: rec}}
 	for {
-		oldest := stages[0].rec
+		oldest := stages[0].Rec
 		parent := oldest.Manifest.Parent
 		if parent == nil || parent.Exec {
 			return stages, nil
@@ -55,28 +55,28 @@ func openStages(rec *record.Recording) ([]*stage, error) {
 		if err != nil {
 			return stages, tracee.Inputf("replay: %s is of a fork's child, whose replay begins with its parent's: %w", oldest.Dir, err)
 		}
-		stages = append([]*stage{{rec: p, owned: true}}, stages...)
+		stages = append([]*Stage{{Rec: p, owned: true}}, stages...)
 	}
 }
 
-func (s *stage) close() {
-	for _, f := range []*os.File{s.image, s.data} {
+func (s *Stage) close() {
+	for _, f := range []*os.File{s.Image, s.Data} {
 		if f != nil {
 			f.Close()
 		}
 	}
 	if s.owned {
-		s.rec.Close()
+		s.Rec.Close()
 	}
 }
 
-// prepare makes the image. core is the recorded end, nil if there is none. preemptions are made in
+// Prepare makes the image. core is the recorded end, nil if there is none. preemptions are made in
 // addition to the recorded order; nil: those of the recording.
-func (s *stage) prepare(core *image.Process, preemptions []eventlog.Preemption, timing record.Timing) error {
-	for _, l := range s.rec.Manifest.Limits {
-		s.limits = append(s.limits, l.Text)
+func (s *Stage) Prepare(core *image.Process, preemptions []eventlog.Preemption, timing record.Timing) error {
+	for _, l := range s.Rec.Manifest.Limits {
+		s.Limits = append(s.Limits, l.Text)
 	}
-	part := s.schedule != nil
+	part := s.Schedule != nil
 	if err := s.readSchedule(); err != nil {
 		return err
 	}
@@ -84,62 +84,62 @@ func (s *stage) prepare(core *image.Process, preemptions []eventlog.Preemption, 
 		return err
 	}
 	var err error
-	if s.image, err = unlinked(); err != nil {
+	if s.Image, err = unlinked(); err != nil {
 		return err
 	}
-	if s.layout, err = s.rec.Log.WriteImage(s.image, s.schedule, eventlog.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.preemptions}); err != nil {
+	if s.Layout, err = s.Rec.Log.WriteImage(s.Image, s.Schedule, eventlog.ImageOptions{Skipped: s.skippedAtEnd(core), Preemptions: s.Preemptions}); err != nil {
 		return tracee.Inputf("replay: %w", err)
 	}
-	s.events = s.layout.Events
-	if s.sites, err = s.readSites(); err != nil {
+	s.Events = s.Layout.Events
+	if s.Sites, err = s.readSites(); err != nil {
 		return err
 	}
-	s.data, err = s.rec.File(record.DataName)
+	s.Data, err = s.Rec.File(record.DataName)
 	if errors.Is(err, os.ErrNotExist) {
-		s.data, err = nil, nil
+		s.Data, err = nil, nil
 	}
 	return err
 }
 
 // readSchedule reads the recorded order unless another was requested, and the limits that the
 // engine noted.
-func (s *stage) readSchedule() error {
-	if s.schedule != nil {
-		summary, err := s.rec.Log.Summarize()
+func (s *Stage) readSchedule() error {
+	if s.Schedule != nil {
+		summary, err := s.Rec.Log.Summarize()
 		if err != nil {
 			return tracee.Inputf("replay: %w", err)
 		}
 		s.addLimits(summary.Limits)
 		return nil
 	}
-	schedule, limits, err := s.rec.Log.ScheduleAndLimits()
-	s.schedule = schedule
+	schedule, limits, err := s.Rec.Log.ScheduleAndLimits()
+	s.Schedule = schedule
 	s.addLimits(limits)
-	if len(s.schedule) == 0 && err == nil {
-		return tracee.Inputf("replay: %s has no events", s.rec.Dir)
+	if len(s.Schedule) == 0 && err == nil {
+		return tracee.Inputf("replay: %s has no events", s.Rec.Dir)
 	}
-	if len(s.schedule) == 0 {
+	if len(s.Schedule) == 0 {
 		return tracee.Inputf("replay: %w", err)
 	}
 	if err != nil {
-		s.limits = append(s.limits, err.Error())
+		s.Limits = append(s.Limits, err.Error())
 	}
 	return nil
 }
 
 // addLimits adds the limits that are not in the list.
-func (s *stage) addLimits(limits []eventlog.Limit) {
+func (s *Stage) addLimits(limits []eventlog.Limit) {
 	for _, l := range limits {
-		s.shared = s.shared || l.Kind == eventlog.LimitShared.String()
-		if !slices.Contains(s.limits, l.Text) {
-			s.limits = append(s.limits, l.Text)
+		s.Shared = s.Shared || l.Kind == eventlog.LimitShared.String()
+		if !slices.Contains(s.Limits, l.Text) {
+			s.Limits = append(s.Limits, l.Text)
 		}
 	}
 }
 
-// severalThreads reports whether events of more than one thread are replayed.
-func (s *stage) severalThreads() bool {
-	return slices.ContainsFunc(s.schedule, func(t eventlog.Turn) bool { return t.Thread != s.schedule[0].Thread })
+// SeveralThreads reports whether events of more than one thread are replayed.
+func (s *Stage) SeveralThreads() bool {
+	return slices.ContainsFunc(s.Schedule, func(t eventlog.Turn) bool { return t.Thread != s.Schedule[0].Thread })
 }
 
 // unlinked creates a private file without a name, which disappears when this process ends. It is
@@ -156,8 +156,8 @@ func unlinked() (*os.File, error) {
 	return f, nil
 }
 
-// pathOf returns a name by which a child process can open the file.
-func pathOf(f *os.File) string {
+// PathOf returns a name by which a child process can open the file.
+func PathOf(f *os.File) string {
 	if f == nil {
 		return ""
 	}
@@ -167,8 +167,8 @@ func pathOf(f *os.File) string {
 // mostSites bounds the patch table: a window of 16 GiB in the process.
 const mostSites = 64 << 20
 
-func (s *stage) readSites() ([]byte, error) {
-	f, err := s.rec.File(record.SitesName)
+func (s *Stage) readSites() ([]byte, error) {
+	f, err := s.Rec.File(record.SitesName)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -186,13 +186,13 @@ func (s *stage) readSites() ([]byte, error) {
 	return b, nil
 }
 
-// trapsAt reports whether the patch table has a trap at an address.
-func (s *stage) trapsAt(pc uint64) bool {
+// TrapsAt reports whether the patch table has a trap at an address.
+func (s *Stage) TrapsAt(pc uint64) bool {
 	if s.traps == nil {
 		s.traps = map[uint64]bool{}
-		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
+		for at := 0; at+tracee.SiteSize <= len(s.Sites); at += tracee.SiteSize {
 			var p agent.RawSitePatch
-			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && p.Kind == agent.PatchTrap {
+			if _, err := binary.Decode(s.Sites[at:], binary.LittleEndian, &p); err == nil && p.Kind == agent.PatchTrap {
 				s.traps[p.At] = true
 			}
 		}
@@ -201,12 +201,12 @@ func (s *stage) trapsAt(pc uint64) bool {
 }
 
 // skippedAtEnd returns how many mutexes threads took without an event since their last event.
-func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
+func (s *Stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	if core == nil {
-		return s.rec.Manifest.Outcome.Relocked
+		return s.Rec.Manifest.Outcome.Relocked
 	}
 	skipped := map[uint32]uint64{}
-	for i := range coreThreads(core) {
+	for i := range Threads(core) {
 		if r, err := image.Struct[agent.RawRThread](core, evidence.Addr(agent.RThreadAddress(i))); err == nil {
 			skipped[i] = r.BudgetStart - r.Budget
 		}
@@ -214,15 +214,15 @@ func (s *stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	return skipped
 }
 
-// eventAt reads an event of the image, by its address in the process.
-func (s *stage) eventAt(addr uint64) (*eventlog.Event, error) {
+// EventAt reads an event of the image, by its address in the process.
+func (s *Stage) EventAt(addr uint64) (*eventlog.Event, error) {
 	at := int64(addr) - int64(eventlog.ImageBase)
-	layout := s.layout
+	layout := s.Layout
 	if at < 0 || at >= layout.Size {
 		return nil, fmt.Errorf("replay: an event at %#x, outside of the image", addr)
 	}
 	var head [8]byte
-	if _, err := s.image.ReadAt(head[:4], at); err != nil {
+	if _, err := s.Image.ReadAt(head[:4], at); err != nil {
 		return nil, fmt.Errorf("replay: image: %w", err)
 	}
 	length := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16 | int64(head[3])<<24
@@ -230,19 +230,19 @@ func (s *stage) eventAt(addr uint64) (*eventlog.Event, error) {
 		return nil, fmt.Errorf("replay: an event of %d bytes at %#x", length, addr)
 	}
 	b := make([]byte, length)
-	if _, err := s.image.ReadAt(b, at); err != nil {
+	if _, err := s.Image.ReadAt(b, at); err != nil {
 		return nil, fmt.Errorf("replay: image: %w", err)
 	}
 	e, _, err := eventlog.DecodeEvent(b)
 	return e, err
 }
 
-// patches yields the engine's patches to the program's text.
-func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
+// Patches yields the engine's patches to the program's text.
+func (s *Stage) Patches() iter.Seq[agent.RawSitePatch] {
 	return func(yield func(agent.RawSitePatch) bool) {
-		for at := 0; at+tracee.SiteSize <= len(s.sites); at += tracee.SiteSize {
+		for at := 0; at+tracee.SiteSize <= len(s.Sites); at += tracee.SiteSize {
 			var p agent.RawSitePatch
-			if _, err := binary.Decode(s.sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
+			if _, err := binary.Decode(s.Sites[at:], binary.LittleEndian, &p); err == nil && !yield(p) {
 				return
 			}
 		}
@@ -251,19 +251,19 @@ func (s *stage) patches() iter.Seq[agent.RawSitePatch] {
 
 // usePreemptions takes the requested preemptions, or those that the recording has for this timing.
 // If only a part of the order is replayed, later ones are left out.
-func (s *stage) usePreemptions(given []eventlog.Preemption, timing record.Timing, part bool) error {
-	s.preemptions = given
-	if s.preemptions == nil {
-		found, err := s.rec.Found()
+func (s *Stage) usePreemptions(given []eventlog.Preemption, timing record.Timing, part bool) error {
+	s.Preemptions = given
+	if s.Preemptions == nil {
+		found, err := s.Rec.Found()
 		if err != nil {
 			return &tracee.InputError{Err: err}
 		}
 		if found == nil || found.Timing != timing {
 			return nil
 		}
-		s.preemptions = found.Preemptions
+		s.Preemptions = found.Preemptions
 	}
-	for _, p := range s.preemptions {
+	for _, p := range s.Preemptions {
 		if err := p.Check(); err != nil {
 			return tracee.Inputf("replay: a preemption has %w", err)
 		}
@@ -271,21 +271,21 @@ func (s *stage) usePreemptions(given []eventlog.Preemption, timing record.Timing
 	if !part {
 		return nil
 	}
-	counts := s.schedule.Events()
+	counts := s.Schedule.Events()
 	var kept []eventlog.Preemption
-	for _, p := range s.preemptions {
+	for _, p := range s.Preemptions {
 		if p.Ordinal <= counts[p.Thread] {
 			kept = append(kept, p)
 		}
 	}
-	s.preemptions = kept
+	s.Preemptions = kept
 	return nil
 }
 
-// due returns the thread of a run.
-func (s *stage) due(run uint64) uint32 {
-	if run >= uint64(len(s.layout.Runs)) {
+// Due returns the thread of a run.
+func (s *Stage) Due(run uint64) uint32 {
+	if run >= uint64(len(s.Layout.Runs)) {
 		return 0
 	}
-	return s.layout.Runs[run].Thread
+	return s.Layout.Runs[run].Thread
 }

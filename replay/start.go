@@ -18,8 +18,8 @@ import (
 // start starts the oldest process of the replay as it was recorded, stopped before its first
 // instruction.
 func (c *controller) start() error {
-	m := c.stages[0].rec.Manifest
-	if err := checkFiles(c.stages[0].rec); err != nil {
+	m := c.Stages[0].Rec.Manifest
+	if err := CheckFiles(c.Stages[0].Rec); err != nil {
 		return err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -51,14 +51,14 @@ func (c *controller) start() error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	c.Threads[c.PID] = &tracee.Thread{TID: c.PID, Stopped: true}
-	if c.stages[0].severalThreads() {
+	if c.Stages[0].SeveralThreads() {
 		c.Pin()
 	}
 	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
 	}
-	c.loading = newLoading(c.Process, c.stages[0].rec.Manifest)
-	return c.loading.executed()
+	c.loading = NewGuard(c.Process, c.Stages[0].Rec.Manifest)
+	return c.loading.CheckExecuted()
 }
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording is replayed: it tells
@@ -72,44 +72,44 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 	if control.Version != agent.RecordVersion {
 		return 0, tracee.Inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
 	}
-	stage := c.stage()
+	stage := c.Stage()
 	if !forked {
-		if err := c.checkPoints(control); err != nil {
+		if err := c.CheckPoints(control); err != nil {
 			return 0, err
 		}
-		if err := compareStart(c.Process, stage.rec.Manifest); err != nil {
+		if err := CompareStart(c.Process, stage.Rec.Manifest); err != nil {
 			return 0, err
 		}
-		if err := copyStart(c.Process, stage.rec); err != nil {
+		if err := CopyStart(c.Process, stage.Rec); err != nil {
 			return 0, err
 		}
-		if err := c.WriteSites(c.stage().sites, control, 0); err != nil {
+		if err := c.WriteSites(c.Stage().Sites, control, 0); err != nil {
 			return 0, err
 		}
 	}
 	control.Mode = agent.ModeReplay
-	control.PID, control.Tracer = uint32(stage.rec.Manifest.PID), uint32(os.Getpid())
+	control.PID, control.Tracer = uint32(stage.Rec.Manifest.PID), uint32(os.Getpid())
 	control.ForkAt, control.StopAt = ^uint64(0), ^uint64(0)
 	control.Consumed, control.Echo, control.Lazy = 0, 0, 0
 	if c.attempt.timing == record.TimingLazy {
 		control.Lazy = 1
 	}
-	if c.request.Echo != nil && c.last() {
+	if c.request.Echo != nil && c.IsLast() {
 		control.Echo = 1
 	}
-	if err := c.attempt.free.hello(c.recordings, control, forked); err != nil {
+	if err := c.attempt.free.hello(c.Recordings, control, forked); err != nil {
 		return 0, err
 	}
-	if !c.last() {
-		child := c.stages[c.step+1].rec.Manifest.Parent
+	if !c.IsLast() {
+		child := c.Stages[c.Step+1].Rec.Manifest.Parent
 		control.ForkThread, control.ForkAt = child.Thread, child.Ordinal
 	} else if len(c.hooks.list) > 0 {
 		control.StopThread, control.StopAt = c.hooks.list[0].At.Thread, c.hooks.list[0].At.Ordinal
 	}
-	if err := setPath(&control.LogPath, pathOf(stage.image)); err != nil {
+	if err := setPath(&control.LogPath, PathOf(stage.Image)); err != nil {
 		return 0, err
 	}
-	if err := setPath(&control.DataPath, pathOf(stage.data)); err != nil {
+	if err := setPath(&control.DataPath, PathOf(stage.Data)); err != nil {
 		return 0, err
 	}
 	c.watch.look(c.PID, c.Control)
@@ -132,7 +132,7 @@ func (c *controller) forked(t *tracee.Thread) error {
 	if err != nil {
 		return err
 	}
-	if c.last() {
+	if c.IsLast() {
 		return fmt.Errorf("replay: process %d made a process, which no replay does", c.PID)
 	}
 	child := int(message)
@@ -143,7 +143,7 @@ func (c *controller) forked(t *tracee.Thread) error {
 	parent := c.PID
 	c.Memory.Close()
 	c.PID, c.Memory, c.Control = child, memory, 0
-	c.step++
+	c.Step++
 	c.watch.look(child, 0)
 	c.Threads = map[int]*tracee.Thread{child: {TID: child}}
 	held := c.early

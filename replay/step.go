@@ -58,8 +58,8 @@ type Stepped struct {
 	First  uint64
 }
 
-// steps is the state of a thread that is stepped.
-type steps struct {
+// state is the state of a thread that is stepped.
+type state struct {
 	to       uint64
 	ordinal  uint64
 	position uint64
@@ -83,40 +83,40 @@ type steps struct {
 // lost replaces the count of arrivals at an instruction of a loop that was not stepped.
 const lost = 1 << 63
 
-func (s *steps) count(pc uint64) uint64 {
+func (s *state) count(pc uint64) uint64 {
 	if n := s.counts[pc]; n < lost {
 		return n
 	}
 	return 0
 }
 
-// breakSetter sets the breakpoints at which a thread is stepped again.
-type breakSetter interface {
-	// resumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
+// BreakSetter sets the breakpoints at which a thread is stepped again.
+type BreakSetter interface {
+	// ResumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
 	// freeRegisters returns how many pcs that can be.
-	resumeAt(t *tracee.Thread, pcs ...uint64) error
-	freeRegisters(t *tracee.Thread) int
+	ResumeAt(t *tracee.Thread, pcs ...uint64) error
+	FreeRegisters(t *tracee.Thread) int
 }
 
-// stepper steps the threads of a replay.
-type stepper struct {
+// Stepper steps the threads of a replay.
+type Stepper struct {
 	*Stepping
 	process *tracee.Process
-	breaks  breakSetter
+	breaks  BreakSetter
 	// threads are those that are stepped.
-	threads map[*tracee.Thread]*steps
+	threads map[*tracee.Thread]*state
 	left    uint64
-	// cut: a thread has used its share between two events.
-	cut          bool
+	// Cut: a thread has used its share between two events.
+	Cut          bool
 	instructions map[uint64]*x86.Inst
 }
 
-func newStepper(asked *Stepping, p *tracee.Process, b breakSetter) *stepper {
-	return &stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*steps{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
+func New(asked *Stepping, p *tracee.Process, b BreakSetter) *Stepper {
+	return &Stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*state{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
-// begins returns the events after which the threads are stepped, with no other place than the event.
-func (st *stepper) begins() map[evidence.Moment]*StepWindow {
+// Begins returns the events after which the threads are stepped, with no other place than the event.
+func (st *Stepper) Begins() map[evidence.Moment]*StepWindow {
 	begins := map[evidence.Moment]*StepWindow{}
 	for thread, w := range st.Windows {
 		// At each event, because the step before may not have been stepped to its end.
@@ -127,9 +127,9 @@ func (st *stepper) begins() map[evidence.Moment]*StepWindow {
 	return begins
 }
 
-// beginWindow starts stepping a thread that is in the engine and has done the event before its
+// BeginWindow starts stepping a thread that is in the engine and has done the event before its
 // window.
-func (st *stepper) beginWindow(t *tracee.Thread, w *StepWindow) error {
+func (st *Stepper) BeginWindow(t *tracee.Thread, w *StepWindow) error {
 	if st.threads[t] != nil {
 		return nil
 	}
@@ -141,12 +141,12 @@ func (st *stepper) beginWindow(t *tracee.Thread, w *StepWindow) error {
 	if err != nil {
 		return err
 	}
-	st.threads[t] = &steps{to: w.To, low: tracee.StackLow(r), top: r.StackHigh}
+	st.threads[t] = &state{to: w.To, low: tracee.StackLow(r), top: r.StackHigh}
 	return st.runUpTo(t, regs.Rip)
 }
 
 // noteEvent updates the state of a thread that leaves the library.
-func (st *stepper) noteEvent(t *tracee.Thread) error {
+func (st *Stepper) noteEvent(t *tracee.Thread) error {
 	s := st.threads[t]
 	r, err := st.process.ReadThread(t.Index)
 	if err != nil {
@@ -167,8 +167,8 @@ func (st *stepper) noteEvent(t *tracee.Thread) error {
 	return nil
 }
 
-// stepping reports whether the thread is resumed by one instruction. A nil stepper steps none.
-func (st *stepper) stepping(t *tracee.Thread) bool {
+// Steps reports whether the thread is resumed by one instruction. A nil stepper steps none.
+func (st *Stepper) Steps(t *tracee.Thread) bool {
 	if st == nil || t.Final != nil {
 		return false
 	}
@@ -176,8 +176,8 @@ func (st *stepper) stepping(t *tracee.Thread) bool {
 	return s != nil && !s.running
 }
 
-// stepsAgain reports whether the thread is stepped again from pc.
-func (st *stepper) stepsAgain(t *tracee.Thread, pc uint64) bool {
+// StepsAgainFrom reports whether the thread is stepped again from pc.
+func (st *Stepper) StepsAgainFrom(t *tracee.Thread, pc uint64) bool {
 	if st == nil {
 		return false
 	}
@@ -187,20 +187,20 @@ func (st *stepper) stepsAgain(t *tracee.Thread, pc uint64) bool {
 
 // runUpTo runs the thread at full speed up to one of the pcs. Without pcs it is not stepped again
 // until something else stops it.
-func (st *stepper) runUpTo(t *tracee.Thread, pcs ...uint64) error {
+func (st *Stepper) runUpTo(t *tracee.Thread, pcs ...uint64) error {
 	st.threads[t].running, st.threads[t].breaks = true, pcs
-	return st.breaks.resumeAt(t, pcs...)
+	return st.breaks.ResumeAt(t, pcs...)
 }
 
 // stepAgain makes the thread stepped again.
-func (st *stepper) stepAgain(t *tracee.Thread) error {
+func (st *Stepper) stepAgain(t *tracee.Thread) error {
 	st.threads[t].running, st.threads[t].breaks = false, nil
-	return st.breaks.resumeAt(t)
+	return st.breaks.ResumeAt(t)
 }
 
-// stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
+// Stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
 // and the replay is over.
-func (st *stepper) stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool, err error) {
+func (st *Stepper) Stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool, err error) {
 	if st.left--; st.left == 0 {
 		return true, nil
 	}
@@ -220,21 +220,21 @@ func (st *stepper) stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool
 }
 
 // leaveRest runs a thread at full speed through the rest of a long step.
-func (st *stepper) leaveRest(t *tracee.Thread) error {
-	st.cut = true
+func (st *Stepper) leaveRest(t *tracee.Thread) error {
+	st.Cut = true
 	st.deliver(st.threads[t], 0, 0)
 	delete(st.threads, t)
-	return st.breaks.resumeAt(t)
+	return st.breaks.ResumeAt(t)
 }
 
 // leaveLoop runs a thread at full speed through a loop whose iterations have become the same.
-func (st *stepper) leaveLoop(t *tracee.Thread) error {
+func (st *Stepper) leaveLoop(t *tracee.Thread) error {
 	s := st.threads[t]
 	inst := st.instruction(s.last)
 	exits, ready := s.loop.next(s.last, inst, st.instruction, func() []Stepped { return s.pending }, func(a evidence.Addr) bool {
 		return uint64(a) < s.low || uint64(a) >= s.top
 	})
-	if !ready || st.breaks.freeRegisters(t) < len(exits) {
+	if !ready || st.breaks.FreeRegisters(t) < len(exits) {
 		return nil
 	}
 	for pc := range s.loop.body {
@@ -248,7 +248,7 @@ func (st *stepper) leaveLoop(t *tracee.Thread) error {
 // enterLibrary runs the thread at full speed to where it returns. In the entries of the engine
 // that address is known as soon as the frame is there; elsewhere the thread is at a function's
 // first instruction.
-func (st *stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error {
+func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	st.deliver(s, 0, 0)
 	s.loop = loop{}
@@ -289,8 +289,8 @@ func (st *stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 	return st.runUpTo(t, f.RIP)
 }
 
-// cameBack handles a thread that has reached an address where it is to be stepped again.
-func (st *stepper) cameBack(t *tracee.Thread, regs *ptrace.Registers) error {
+// CameBack handles a thread that has reached an address where it is to be stepped again.
+func (st *Stepper) CameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 	if len(st.Calls) > 0 {
 		return st.cameToCall(t, regs)
 	}
@@ -319,7 +319,7 @@ func (st *stepper) cameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 }
 
 // observe notes the accesses of the next instruction.
-func (st *stepper) observe(t *tracee.Thread, regs *ptrace.Registers, arrives bool) {
+func (st *Stepper) observe(t *tracee.Thread, regs *ptrace.Registers, arrives bool) {
 	s := st.threads[t]
 	inst := st.instruction(regs.Rip)
 	again := inst != nil && regs.Rip == s.last && repeatsItself(inst)
@@ -346,7 +346,7 @@ func (st *stepper) observe(t *tracee.Thread, regs *ptrace.Registers, arrives boo
 }
 
 // deliver reports the accesses of the previous instruction.
-func (st *stepper) deliver(s *steps, next, count uint64) {
+func (st *Stepper) deliver(s *state, next, count uint64) {
 	for i := range s.pending {
 		x := &s.pending[i]
 		x.Next, x.NextCount = evidence.Addr(next), count
@@ -355,8 +355,8 @@ func (st *stepper) deliver(s *steps, next, count uint64) {
 	s.pending = s.pending[:0]
 }
 
-// parked drops the accesses of a preempted thread: it executes the instruction later.
-func (st *stepper) parked(t *tracee.Thread) {
+// Parked drops the accesses of a preempted thread: it executes the instruction later.
+func (st *Stepper) Parked(t *tracee.Thread) {
 	if st == nil {
 		return
 	}
@@ -365,8 +365,8 @@ func (st *stepper) parked(t *tracee.Thread) {
 	}
 }
 
-// unparked handles a thread that continues after a preemption.
-func (st *stepper) unparked(t *tracee.Thread, regs *ptrace.Registers) error {
+// Unparked handles a thread that continues after a preemption.
+func (st *Stepper) Unparked(t *tracee.Thread, regs *ptrace.Registers) error {
 	if st == nil || st.threads[t] == nil {
 		return nil
 	}
@@ -386,9 +386,9 @@ func (st *stepper) unparked(t *tracee.Thread, regs *ptrace.Registers) error {
 	return nil
 }
 
-// finish delivers the accesses that threads were about to make at the end. An access that fails is
+// Finish delivers the accesses that threads were about to make at the end. An access that fails is
 // among them.
-func (st *stepper) finish() {
+func (st *Stepper) Finish() {
 	for _, t := range st.process.SortedThreads() {
 		if st.threads[t] != nil {
 			st.deliver(st.threads[t], 0, 0)
@@ -396,7 +396,7 @@ func (st *stepper) finish() {
 	}
 }
 
-func (st *stepper) instruction(pc uint64) *x86.Inst {
+func (st *Stepper) instruction(pc uint64) *x86.Inst {
 	inst, known := st.instructions[pc]
 	if !known {
 		inst = st.process.Instruction(pc)

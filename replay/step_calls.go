@@ -10,17 +10,17 @@ import (
 )
 
 // awaitCalls runs the thread at full speed to the next call of a function of Calls.
-func (st *stepper) awaitCalls(t *tracee.Thread) error {
+func (st *Stepper) awaitCalls(t *tracee.Thread) error {
 	calls := st.Calls
 	var entries []uint64
-	for _, f := range calls[:min(len(calls), st.breaks.freeRegisters(t))] {
+	for _, f := range calls[:min(len(calls), st.breaks.FreeRegisters(t))] {
 		entries = append(entries, uint64(f))
 	}
 	return st.runUpTo(t, entries...)
 }
 
 // cameToCall handles a thread at the start of one of the functions, or at its return address.
-func (st *stepper) cameToCall(t *tracee.Thread, regs *ptrace.Registers) error {
+func (st *Stepper) cameToCall(t *tracee.Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	ordinal, called := s.ordinal, s.called
 	s.called = 0
@@ -28,7 +28,7 @@ func (st *stepper) cameToCall(t *tracee.Thread, regs *ptrace.Registers) error {
 		return err
 	}
 	if st.threads[t] == nil {
-		return st.breaks.resumeAt(t)
+		return st.breaks.ResumeAt(t)
 	}
 	if slices.Contains(st.Calls, evidence.Addr(regs.Rip)) {
 		var word [8]byte

@@ -25,11 +25,11 @@ func TestStepperShares(t *testing.T) {
 	}
 	var told []Stepped
 	placed := &fakeBreaks{}
-	st := newStepper(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
+	st := New(&Stepping{Most: 100, Share: 3, On: func(s *Stepped) { told = append(told, *s) }}, p, placed)
 	th := &tracee.Thread{Index: 2}
-	st.threads[th] = &steps{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
+	st.threads[th] = &state{to: 9, ordinal: 5, counts: map[uint64]uint64{}}
 	for i := range uint64(3) {
-		spent, err := st.stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
+		spent, err := st.Stepped(th, &ptrace.Registers{Rip: text + 3*i, Rdi: 0x5000})
 		if spent || err != nil {
 			t.Fatal(spent, err)
 		}
@@ -37,11 +37,11 @@ func TestStepperShares(t *testing.T) {
 	if len(told) != 2 || told[0].Addr != 0x5000 || told[0].Size != 8 || told[0].Kind != evidence.Write || told[0].PC != evidence.Addr(text) || told[0].Next != evidence.Addr(text+3) {
 		t.Errorf("told of %+v", told)
 	}
-	if st.threads[th] != nil || !st.cut {
-		t.Errorf("after its share the thread has %+v, cut %v", st.threads[th], st.cut)
+	if st.threads[th] != nil || !st.Cut {
+		t.Errorf("after its share the thread has %+v, cut %v", st.threads[th], st.Cut)
 	}
-	st.left, st.threads[th] = 1, &steps{}
-	if spent, err := st.stepped(th, &ptrace.Registers{}); !spent || err != nil {
+	st.left, st.threads[th] = 1, &state{}
+	if spent, err := st.Stepped(th, &ptrace.Registers{}); !spent || err != nil {
 		t.Errorf("the last instruction: spent %v, %v", spent, err)
 	}
 }
@@ -49,5 +49,5 @@ func TestStepperShares(t *testing.T) {
 // fakeBreaks sets no breakpoints.
 type fakeBreaks struct{}
 
-func (fakeBreaks) resumeAt(*tracee.Thread, ...uint64) error { return nil }
-func (fakeBreaks) freeRegisters(*tracee.Thread) int         { return 0 }
+func (fakeBreaks) ResumeAt(*tracee.Thread, ...uint64) error { return nil }
+func (fakeBreaks) FreeRegisters(*tracee.Thread) int         { return 0 }

@@ -129,7 +129,7 @@ func (w *WaitingThread) text() string {
 
 // stuck ends the replay because no thread continues.
 func (j *judge) stuck(t *tracee.Thread, computing bool) error {
-	e := &StuckError{Computing: computing, After: j.sleeping, Total: j.recordings.stage().events}
+	e := &StuckError{Computing: computing, After: j.sleeping, Total: j.recordings.Stage().Events}
 	if computing {
 		e.After = j.computing
 	}
@@ -150,7 +150,7 @@ func (j *judge) stuck(t *tracee.Thread, computing bool) error {
 			return err
 		}
 		e.Events, e.Holder = control.Consumed, control.Holder
-		e.Due = j.recordings.stage().due(control.Run)
+		e.Due = j.recordings.Stage().Due(control.Run)
 	}
 	for _, t := range j.process.SortedThreads() {
 		w, err := j.waiting(t, p)
@@ -192,7 +192,7 @@ func (j *judge) waiting(t *tracee.Thread, p *image.Process) (WaitingThread, erro
 			w.ObjectName = p.Place(w.Object).Text
 		}
 	}
-	next, err := j.recordings.nextEvent(j.process, t)
+	next, err := j.recordings.NextEvent(j.process, t)
 	if err != nil {
 		return w, err
 	}

@@ -24,7 +24,7 @@ func (v *verifier) timesLeft() []exclusion {
 	const size = 16 // struct timespec and struct timeval
 	var list []exclusion
 	for _, i := range sortedKeys(v.recorded) {
-		f := v.recorded[i].frame
+		f := v.recorded[i].Frame
 		if f == nil || f.Kind != agent.EntrySyscall {
 			continue
 		}

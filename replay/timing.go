@@ -36,7 +36,7 @@ type attempt struct {
 func (a *attempt) run(ctx context.Context, rec *record.Recording, request parts) {
 	started := time.Now()
 	c := newController(ctx, rec, request, a)
-	defer c.close()
+	defer c.Close()
 	if a.err = c.prepare(); a.err != nil {
 		return
 	}

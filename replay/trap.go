@@ -33,7 +33,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err != nil {
 			return err
 		}
-		if err := c.WriteSites(c.stage().sites, control, control.PatchCount); err != nil {
+		if err := c.WriteSites(c.Stage().Sites, control, control.PatchCount); err != nil {
 			return err
 		}
 		if err := c.WriteStruct(c.Control, control); err != nil {

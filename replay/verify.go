@@ -90,8 +90,8 @@ const shownDifferences = 50
 const redZone = 128
 
 // verify compares the stopped process with the core at the end of a stage.
-func verify(ctx context.Context, p *tracee.Process, s *stage, core *image.Process) (*Comparison, error) {
-	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: coreThreads(core)}
+func verify(ctx context.Context, p *tracee.Process, s *Stage, core *image.Process) (*Comparison, error) {
+	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: Threads(core)}
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {
 			return nil, err
@@ -103,12 +103,12 @@ func verify(ctx context.Context, p *tracee.Process, s *stage, core *image.Proces
 type verifier struct {
 	ctx     context.Context
 	process *tracee.Process
-	stage   *stage
+	stage   *Stage
 	core    *image.Process
 	result  *Comparison
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
-	recorded map[uint32]*coreThread
+	recorded map[uint32]*Thread
 	replayed map[uint32]*tracee.Thread
 	// ending are threads that had done their last event but had not yet reported their end when
 	// the core was written.
@@ -132,7 +132,7 @@ func (v *verifier) findThreads() error {
 	}
 	for i, want := range v.recorded {
 		if v.replayed[i] == nil && v.wasEnding(want) {
-			v.ending = append(v.ending, want.raw)
+			v.ending = append(v.ending, want.Raw)
 			delete(v.recorded, i)
 		} else if v.replayed[i] == nil {
 			v.note(Difference{Kind: DifferentThread, Thread: i, Where: fmt.Sprintf("thread %d", i), Want: "runs", Have: "is not there"})
@@ -184,12 +184,12 @@ func (v *verifier) compareThreads() error {
 	return nil
 }
 
-func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
+func (v *verifier) compareThread(want *Thread, t *tracee.Thread) error {
 	have, err := v.process.ProgramRegisters(t)
 	if err != nil {
 		return err
 	}
-	w := want.program()
+	w := want.Program()
 	if err := v.settleClone(want, t, &w, have); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
 		{"fs_base", w.Fs_base, have.Fs_base}, {"gs_base", w.Gs_base, have.Gs_base},
 	} {
 		if x.want != x.have {
-			v.note(Difference{Kind: DifferentRegister, Thread: want.index, Register: x.name,
+			v.note(Difference{Kind: DifferentRegister, Thread: want.Index, Register: x.name,
 				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have)})
 		}
 	}
@@ -214,19 +214,19 @@ func (v *verifier) compareThread(want *coreThread, t *tracee.Thread) error {
 
 // compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
 // program's values.
-func (v *verifier) compareVectors(want *coreThread, t *tracee.Thread) error {
+func (v *verifier) compareVectors(want *Thread, t *tracee.Thread) error {
 	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
 	b, err := ptrace.GetRegset(t.TID, ptrace.RegsetFP)
 	if err != nil {
 		return err
 	}
 	if want.Registers.Vector == nil || len(b) < first+16*16 {
-		return fmt.Errorf("replay: thread %d has no vector registers to compare", want.index)
+		return fmt.Errorf("replay: thread %d has no vector registers to compare", want.Index)
 	}
 	for i, x := range want.Registers.Vector {
 		have := b[first+16*i : first+16*i+16]
 		if string(x[:]) != string(have) {
-			v.note(Difference{Kind: DifferentRegister, Thread: want.index, Register: fmt.Sprintf("xmm%d", i),
+			v.note(Difference{Kind: DifferentRegister, Thread: want.Index, Register: fmt.Sprintf("xmm%d", i),
 				Want: hex.EncodeToString(x[:]), Have: hex.EncodeToString(have)})
 		}
 	}
@@ -361,7 +361,7 @@ func (v *verifier) compareVariables(file *os.File, variables []piece) error {
 
 // library names the library's variables.
 func (v *verifier) library() string {
-	return "the variables of " + filepath.Base(string(v.stage.rec.Manifest.Agent.Path))
+	return "the variables of " + filepath.Base(string(v.stage.Rec.Manifest.Agent.Path))
 }
 
 // corePieces returns the memory that a core has.
@@ -387,8 +387,8 @@ const whyEngine = "what records and what replays differ"
 // place describes an address.
 func (v *verifier) place(addr uint64) string {
 	for _, i := range sortedKeys(v.recorded) {
-		if t := v.recorded[i]; t.raw.StackLow != 0 && addr >= t.raw.StackLow && addr < t.raw.StackHigh {
-			sp := t.program().Rsp
+		if t := v.recorded[i]; t.Raw.StackLow != 0 && addr >= t.Raw.StackLow && addr < t.Raw.StackHigh {
+			sp := t.Program().Rsp
 			if addr >= sp {
 				return fmt.Sprintf("stack of thread %d, %d bytes above its stack pointer", i, addr-sp)
 			}

@@ -17,8 +17,8 @@ import (
 
 // settleClone excludes from the comparison, for a thread that is creating another one, the
 // registers that the instruction and the stub change, if the replay has got as far.
-func (v *verifier) settleClone(want *coreThread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
-	if want.frame == nil && !want.clones() || want.failed {
+func (v *verifier) settleClone(want *Thread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
+	if want.Frame == nil && !want.Clones() || want.Failed {
 		return nil
 	}
 	r, err := v.process.ReadThread(t.Index)
@@ -26,10 +26,10 @@ func (v *verifier) settleClone(want *coreThread, t *tracee.Thread, w *ptrace.Reg
 		return err
 	}
 	switch {
-	case r.Inside == 0 || r.Ordinal != want.raw.Ordinal:
+	case r.Inside == 0 || r.Ordinal != want.Raw.Ordinal:
 		return nil
-	case r.WaitsFor == agent.EvCreated && (want.clones() || want.frame.Kind == agent.EntrySyscall):
-	case r.WaitsFor == agent.EvFork && want.clones():
+	case r.WaitsFor == agent.EvCreated && (want.Clones() || want.Frame.Kind == agent.EntrySyscall):
+	case r.WaitsFor == agent.EvFork && want.Clones():
 	default:
 		return nil
 	}

@@ -28,9 +28,9 @@ func (v *verifier) ended() []*agent.RawRThread {
 
 // wasEnding reports whether a thread of the core, which ended in the replay, had done all its
 // events.
-func (v *verifier) wasEnding(t *coreThread) bool {
-	r, err := v.process.ReadThread(t.index)
-	return err == nil && r.State == agent.REnded && r.Ordinal == t.raw.Ordinal && t.frame != nil
+func (v *verifier) wasEnding(t *Thread) bool {
+	r, err := v.process.ReadThread(t.Index)
+	return err == nil && r.State == agent.REnded && r.Ordinal == t.Raw.Ordinal && t.Frame != nil
 }
 
 // controlBlock is larger than glibc's struct pthread.

@@ -159,7 +159,7 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 
 // armWatches arms the watches of a new thread, before its first instruction.
 func (c *controller) armWatches(t *tracee.Thread) error {
-	if len(c.request.watching.Watches) == 0 || !c.last() || t.Watched {
+	if len(c.request.watching.Watches) == 0 || !c.IsLast() || t.Watched {
 		return nil
 	}
 	t.Watched = true
