@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorded"
+	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 )
 
@@ -23,4 +25,14 @@ func IsFault(s syscall.Signal) bool { return tracee.IsFault(s) }
 
 // Check reports whether the files that a recording needs are still the recorded ones; an
 // *InputError names the first that is not.
-func Check(rec *record.Recording) error { return CheckFiles(rec) }
+func Check(rec *record.Recording) error { return recorded.CheckFiles(rec) }
+
+// Stepping says which parts of a replay are executed one instruction at a time.
+type Stepping = step.Stepping
+
+// StepWindow is a part of a thread's events.
+type StepWindow = step.StepWindow
+
+// Stepped is an access that a StepRequest reports, or a return from a function of the recording
+// library.
+type Stepped = step.Stepped

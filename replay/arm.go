@@ -7,6 +7,7 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -124,7 +125,7 @@ func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) first(t *tracee.Thread, end *Thread, regs *ptrace.Registers) (move, error) {
+func (b *breakpoints) first(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (move, error) {
 	p := finalPlace(b.c.Process, b.c.Core, end)
 	if p == nil {
 		return move{}, nil

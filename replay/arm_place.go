@@ -13,6 +13,7 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -115,7 +116,7 @@ var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, im
 	image.RDI, image.RSI, image.RBP, image.RBX, image.RDX, image.RAX, image.RCX, image.RSP, image.RIP}
 
 // finalPlace returns the place where the core has a thread; nil if the core lacks a register.
-func finalPlace(live *tracee.Process, core *image.Process, end *Thread) *place {
+func finalPlace(live *tracee.Process, core *image.Process, end *recorded.Thread) *place {
 	p := &place{flags: statusFlags}
 	registers, flags := end.Registers, end.Registers.Flags
 	if end.Preempted() {

@@ -6,8 +6,11 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/loadguard"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorded"
+	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 )
 
@@ -21,13 +24,13 @@ type placer interface {
 	// core. moveHold: it is there already.
 	last(t *tracee.Thread) (move, error)
 	// first does the same for a thread without any event, before it runs.
-	first(t *tracee.Thread, end *Thread, regs *ptrace.Registers) (move, error)
+	first(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (move, error)
 	// trap is called at a SIGTRAP that is not from the engine.
 	trap(t *tracee.Thread, regs *ptrace.Registers) (move, error)
 	// breakAt makes trap return moveArrived when the thread is at pc for the count-th time from
 	// now on. pc 0 cancels that.
 	breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error
-	BreakSetter
+	step.BreakSetter
 	// steps is called before a thread resumes, by one instruction (on) or at full speed.
 	steps(t *tracee.Thread, on bool) error
 	// moved returns the program's instruction that the placer has executed elsewhere, if pc is
@@ -70,7 +73,7 @@ const (
 // controller replays one process. It passes each stop to the part that handles it.
 type controller struct {
 	*tracee.Process
-	*Recordings
+	*recorded.Recordings
 	*runner
 	*judge
 	ctx     context.Context
@@ -79,8 +82,8 @@ type controller struct {
 	result  *Result
 
 	placer  placer
-	early   *ptrace.Stop // the first stop of a process whose parent has not reported it yet
-	loading *Guard     // until DG_TRAP_HELLO
+	early   *ptrace.Stop     // the first stop of a process whose parent has not reported it yet
+	loading *loadguard.Guard // until DG_TRAP_HELLO
 	watch   *watchdog
 	// tracing handles the watches; nil if there are none.
 	tracing *tracing
@@ -96,7 +99,7 @@ type controller struct {
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
 	c := &controller{ctx: ctx, request: request, attempt: a, result: &Result{Timing: a.timing},
 		Process:    &tracee.Process{Threads: map[int]*tracee.Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
-		Recordings: &Recordings{Rec: rec}}
+		Recordings: &recorded.Recordings{Rec: rec}}
 	c.runner = &runner{process: c.Process}
 	c.placer = newPlacer(c)
 	c.runner.placer = c.placer

@@ -13,6 +13,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -160,7 +161,7 @@ func (m *signalMove) reschedule(s eventlog.Schedule) eventlog.Schedule {
 }
 
 // apply moves the events in the image.
-func (m *signalMove) apply(s *Stage) error {
+func (m *signalMove) apply(s *recorded.Stage) error {
 	r, ok := s.Layout.Threads[m.thread]
 	if !ok {
 		return tracee.Inputf("replay: thread %d has no events", m.thread)
@@ -269,7 +270,7 @@ func (s *Stopped) Raise(e *eventlog.Event) error {
 }
 
 // shorten writes the new end of the thread's events.
-func (m *signalMove) shorten(s *Stage, end evidence.Addr) error {
+func (m *signalMove) shorten(s *recorded.Stage, end evidence.Addr) error {
 	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.Image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)

@@ -16,6 +16,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -118,7 +119,7 @@ func clamp(s eventlog.Schedule, have map[uint32]uint64) eventlog.Schedule {
 }
 
 // prepare changes the image for the experiment.
-func (f *free) prepare(s *Stage) error {
+func (f *free) prepare(s *recorded.Stage) error {
 	if f.move != nil {
 		if err := f.move.apply(s); err != nil {
 			return err
@@ -132,7 +133,7 @@ func (f *free) prepare(s *Stage) error {
 
 // writeRuns writes the whole order over the part that the logs have. It is the last part of the
 // image.
-func (f *free) writeRuns(s *Stage) error {
+func (f *free) writeRuns(s *recorded.Stage) error {
 	header, err := tracee.ReadStruct[agent.RawReplayHeader](s.Image, 0)
 	if err != nil {
 		return fmt.Errorf("replay: image: %w", err)
@@ -159,7 +160,7 @@ func (f *free) writeRuns(s *Stage) error {
 func (c *controller) free() bool { return c.attempt.free != nil && c.IsLast() }
 
 // hello tells the engine what it may do.
-func (f *free) hello(r *Recordings, control *agent.RawControl, forked bool) error {
+func (f *free) hello(r *recorded.Recordings, control *agent.RawControl, forked bool) error {
 	if f == nil {
 		control.Free = agent.FreeNot
 		return nil

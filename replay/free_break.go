@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -31,14 +32,14 @@ var ErrBreakOver = errors.New("replay: the break is not needed any more")
 // including new ones, whereas debug registers are few and belong to one thread.
 type breaks struct {
 	process    *tracee.Process
-	recordings *Recordings
+	recordings *recorded.Recordings
 	at         map[uint64][]Break
 	placed     map[uint64]bool
 	// unbroken were removed for a probe.
 	unbroken []evidence.Addr
 }
 
-func newBreaks(p *tracee.Process, r *Recordings, list []Break) *breaks {
+func newBreaks(p *tracee.Process, r *recorded.Recordings, list []Break) *breaks {
 	b := &breaks{process: p, recordings: r, at: map[uint64][]Break{}, placed: map[uint64]bool{}}
 	for _, x := range list {
 		b.at[uint64(x.PC)] = append(b.at[uint64(x.PC)], x)

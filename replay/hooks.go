@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 )
 
@@ -46,7 +47,7 @@ func orderHooks(schedule eventlog.Schedule, hooks []Hook) ([]Hook, error) {
 }
 
 // stepHooks returns the hooks that begin the windows of a stepper.
-func stepHooks(st *Stepper) []Hook {
+func stepHooks(st *step.Stepper) []Hook {
 	var hooks []Hook
 	for at, w := range st.Begins() {
 		hooks = append(hooks, Hook{At: at, step: w})

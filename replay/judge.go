@@ -6,6 +6,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/record"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -13,7 +14,7 @@ import (
 // It compares the process with the recorded end.
 type judge struct {
 	process    *tracee.Process
-	recordings *Recordings
+	recordings *recorded.Recordings
 	placer     placer
 	result     *Result
 	// reordered: the request has another schedule, so events may remain.

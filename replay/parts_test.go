@@ -11,14 +11,15 @@ import (
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 	"diagnose/replay/tracee/traceetest"
 )
 
 // ownRecordings is a recording of one process that ended with this outcome.
-func ownRecordings(o record.Outcome) *Recordings {
+func ownRecordings(o record.Outcome) *recorded.Recordings {
 	rec := &record.Recording{Manifest: &record.Manifest{Outcome: o}}
-	return &Recordings{Rec: rec, Stages: []*Stage{{Rec: rec}}}
+	return &recorded.Recordings{Rec: rec, Stages: []*recorded.Stage{{Rec: rec}}}
 }
 
 // fakePlacer notes the calls that it gets.

@@ -16,6 +16,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -214,7 +215,7 @@ func (p *probes) share(t *tracee.Thread) error {
 	if p.block, err = unix.Mmap(fd, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("replay: mmap: %w", err)
 	}
-	if p.base, err = c.MapShared(t, regs.Rip, PathOf(f), blockBytes); err != nil {
+	if p.base, err = c.MapShared(t, regs.Rip, recorded.PathOf(f), blockBytes); err != nil {
 		return err
 	}
 	copy(p.block, p.tables())

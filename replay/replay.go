@@ -12,6 +12,8 @@ import (
 	"diagnose/image"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
+	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 )
 
@@ -123,7 +125,7 @@ func (c *controller) prepare() error {
 		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.Rec.Dir)
 	}
 	var err error
-	if c.Stages, err = OpenStages(c.Rec); err != nil {
+	if c.Stages, err = recorded.OpenStages(c.Rec); err != nil {
 		return err
 	}
 	path, err := c.Rec.Core()
@@ -159,7 +161,7 @@ func (c *controller) prepare() error {
 		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.Process)})
 	}
 	if asked := c.request.step; asked != nil {
-		c.stepper = New(asked, c.Process, c.placer)
+		c.stepper = step.New(asked, c.Process, c.placer)
 		hooks = slices.Concat(stepHooks(c.stepper), hooks)
 	}
 	c.hooks.list, err = orderHooks(last.Schedule, hooks)

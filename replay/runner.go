@@ -7,6 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 )
 
@@ -16,7 +17,7 @@ type runner struct {
 	process *tracee.Process
 	placer  placer
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
-	stepper *Stepper
+	stepper *step.Stepper
 }
 
 // cont lets a thread continue, by one instruction if it is stepped.

@@ -10,8 +10,10 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/launch"
+	"diagnose/replay/loadguard"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -19,7 +21,7 @@ import (
 // instruction.
 func (c *controller) start() error {
 	m := c.Stages[0].Rec.Manifest
-	if err := CheckFiles(c.Stages[0].Rec); err != nil {
+	if err := recorded.CheckFiles(c.Stages[0].Rec); err != nil {
 		return err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -57,7 +59,7 @@ func (c *controller) start() error {
 	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
 	}
-	c.loading = NewGuard(c.Process, c.Stages[0].Rec.Manifest)
+	c.loading = loadguard.New(c.Process, c.Stages[0].Rec.Manifest)
 	return c.loading.CheckExecuted()
 }
 
@@ -77,10 +79,10 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 		if err := c.CheckPoints(control); err != nil {
 			return 0, err
 		}
-		if err := CompareStart(c.Process, stage.Rec.Manifest); err != nil {
+		if err := recorded.CompareStart(c.Process, stage.Rec.Manifest); err != nil {
 			return 0, err
 		}
-		if err := CopyStart(c.Process, stage.Rec); err != nil {
+		if err := recorded.CopyStart(c.Process, stage.Rec); err != nil {
 			return 0, err
 		}
 		if err := c.WriteSites(c.Stage().Sites, control, 0); err != nil {
@@ -106,10 +108,10 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 	} else if len(c.hooks.list) > 0 {
 		control.StopThread, control.StopAt = c.hooks.list[0].At.Thread, c.hooks.list[0].At.Ordinal
 	}
-	if err := setPath(&control.LogPath, PathOf(stage.Image)); err != nil {
+	if err := setPath(&control.LogPath, recorded.PathOf(stage.Image)); err != nil {
 		return 0, err
 	}
-	if err := setPath(&control.DataPath, PathOf(stage.Data)); err != nil {
+	if err := setPath(&control.DataPath, recorded.PathOf(stage.Data)); err != nil {
 		return 0, err
 	}
 	c.watch.look(c.PID, c.Control)

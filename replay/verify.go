@@ -15,6 +15,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -90,8 +91,8 @@ const shownDifferences = 50
 const redZone = 128
 
 // verify compares the stopped process with the core at the end of a stage.
-func verify(ctx context.Context, p *tracee.Process, s *Stage, core *image.Process) (*Comparison, error) {
-	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: Threads(core)}
+func verify(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
+	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: recorded.Threads(core)}
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {
 			return nil, err
@@ -103,12 +104,12 @@ func verify(ctx context.Context, p *tracee.Process, s *Stage, core *image.Proces
 type verifier struct {
 	ctx     context.Context
 	process *tracee.Process
-	stage   *Stage
+	stage   *recorded.Stage
 	core    *image.Process
 	result  *Comparison
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
-	recorded map[uint32]*Thread
+	recorded map[uint32]*recorded.Thread
 	replayed map[uint32]*tracee.Thread
 	// ending are threads that had done their last event but had not yet reported their end when
 	// the core was written.
@@ -184,7 +185,7 @@ func (v *verifier) compareThreads() error {
 	return nil
 }
 
-func (v *verifier) compareThread(want *Thread, t *tracee.Thread) error {
+func (v *verifier) compareThread(want *recorded.Thread, t *tracee.Thread) error {
 	have, err := v.process.ProgramRegisters(t)
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (v *verifier) compareThread(want *Thread, t *tracee.Thread) error {
 
 // compareVectors compares xmm0 to xmm15. The engine does not use them, so a thread in it has the
 // program's values.
-func (v *verifier) compareVectors(want *Thread, t *tracee.Thread) error {
+func (v *verifier) compareVectors(want *recorded.Thread, t *tracee.Thread) error {
 	const first = 160 // FXSAVE's xmm0 (Intel SDM volume 1, table 10-2)
 	b, err := ptrace.GetRegset(t.TID, ptrace.RegsetFP)
 	if err != nil {

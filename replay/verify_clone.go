@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -17,7 +18,7 @@ import (
 
 // settleClone excludes from the comparison, for a thread that is creating another one, the
 // registers that the instruction and the stub change, if the replay has got as far.
-func (v *verifier) settleClone(want *Thread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
+func (v *verifier) settleClone(want *recorded.Thread, t *tracee.Thread, w *ptrace.Registers, have ptrace.Registers) error {
 	if want.Frame == nil && !want.Clones() || want.Failed {
 		return nil
 	}

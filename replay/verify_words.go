@@ -8,6 +8,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -28,7 +29,7 @@ func (v *verifier) ended() []*agent.RawRThread {
 
 // wasEnding reports whether a thread of the core, which ended in the replay, had done all its
 // events.
-func (v *verifier) wasEnding(t *Thread) bool {
+func (v *verifier) wasEnding(t *recorded.Thread) bool {
 	r, err := v.process.ReadThread(t.Index)
 	return err == nil && r.State == agent.REnded && r.Ordinal == t.Raw.Ordinal && t.Frame != nil
 }

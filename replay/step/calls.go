@@ -1,4 +1,4 @@
-package replay
+package step
 
 import (
 	"encoding/binary"

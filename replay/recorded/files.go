@@ -1,4 +1,4 @@
-package replay
+package recorded
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package replay
+package loadguard
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -42,7 +43,7 @@ type Guard struct {
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func NewGuard(p *tracee.Process, m *record.Manifest) *Guard {
+func New(p *tracee.Process, m *record.Manifest) *Guard {
 	l := &Guard{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
@@ -104,7 +105,7 @@ func (l *Guard) recorded(path, open string) error {
 	}
 	same := x.File != nil && x.File.Size != 0 && info.Size == x.File.Size && info.Mtim.Nano() == x.File.MTimeNS
 	if !same {
-		if err := CheckBuild(open, x.BuildID); err != nil {
+		if err := recorded.CheckBuild(open, x.BuildID); err != nil {
 			var input *tracee.InputError
 			errors.As(err, &input)
 			return tracee.Inputf("%s: %w", path, err)
