@@ -117,7 +117,7 @@ var contextOrder = []image.Register{image.R8, image.R9, image.R10, image.R11, im
 
 // finalPlace returns the place where the core has a thread; nil if the core lacks a register.
 func finalPlace(live *tracee.Process, core *image.Process, end *recorded.Thread) *place {
-	p := &place{flags: statusFlags}
+	p := &place{flags: tracee.StatusFlags}
 	registers, flags := end.Registers, end.Registers.Flags
 	if end.Preempted() {
 		program := end.Program()
@@ -133,7 +133,7 @@ func finalPlace(live *tracee.Process, core *image.Process, end *recorded.Thread)
 	p.registers[17] = flags & p.flags
 	p.pc = p.registers[16]
 	const stackCompared = 16 << 10
-	low := p.registers[15] - redZone
+	low := p.registers[15] - tracee.RedZone
 	want := make([]byte, stackCompared)
 	// Other threads write to the control block, which is at the stack's end.
 	if end := end.Raw.ThreadPointer; end > low && end-low < stackCompared {

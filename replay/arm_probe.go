@@ -188,7 +188,7 @@ func (p *place) differing(m *tracee.Memory) (check, bool) {
 		if _, err := m.ReadAt(have, int64(k.Addr)); err != nil {
 			continue
 		}
-		if at := firstDifference(k.Data, have, 0) &^ 7; at+8 <= len(have) {
+		if at := tracee.FirstDifference(k.Data, have, 0) &^ 7; at+8 <= len(have) {
 			return check{k.Addr + uint64(at), binary.LittleEndian.Uint64(k.Data[at:])}, true
 		}
 	}

@@ -3,9 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"io"
-	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -193,7 +191,7 @@ func (m *memoryComparison) note(r run) {
 // add compares two equally long slices of the memory at addr.
 func (m *memoryComparison) add(addr uint64, want, got []byte) {
 	m.compared += uint64(len(want))
-	for at := firstDifference(want, got, 0); at < len(want); {
+	for at := tracee.FirstDifference(want, got, 0); at < len(want); {
 		end := at + 1
 		for equal := 0; end+equal < len(want) && equal < joinGap; {
 			if want[end+equal] != got[end+equal] {
@@ -203,27 +201,14 @@ func (m *memoryComparison) add(addr uint64, want, got []byte) {
 			}
 		}
 		if low, high := at&^7, min((end+7)&^7, len(want)); m.same != nil && addr%8 == 0 && m.same(addr+uint64(low), want[low:high], got[low:high]) {
-			at = firstDifference(want, got, high)
+			at = tracee.FirstDifference(want, got, high)
 			continue
 		}
 		shown := min(end, at+shownBytes)
 		m.note(run{Span: tracee.Span{Start: addr + uint64(at), End: addr + uint64(end)},
 			want: slices.Clone(want[at:shown]), got: slices.Clone(got[at:shown])})
-		at = firstDifference(want, got, end)
+		at = tracee.FirstDifference(want, got, end)
 	}
-}
-
-// firstDifference returns the first index from at on where the slices differ; len(a) if there is
-// none.
-func firstDifference(a, b []byte, at int) int {
-	for ; at+8 <= len(a); at += 8 {
-		if x := binary.LittleEndian.Uint64(a[at:]) ^ binary.LittleEndian.Uint64(b[at:]); x != 0 {
-			return at + bits.TrailingZeros64(x)/8
-		}
-	}
-	for ; at < len(a) && a[at] == b[at]; at++ {
-	}
-	return at
 }
 
 // joinRuns sorts the runs, and joins those that chunks or unreadable pages have cut.

@@ -69,7 +69,7 @@ func (v *verifier) deadStacks() []exclusion {
 		if m := v.core.MappingAt(evidence.Addr(t.Program().Rsp)); i == 1 && m != nil && m.Path == "[stack]" {
 			low, high = uint64(m.Start), uint64(m.End)
 		}
-		sp := t.Program().Rsp - redZone
+		sp := t.Program().Rsp - tracee.RedZone
 		if low == 0 || sp <= low || sp >= high {
 			continue // on a stack for handlers, or one that the program made
 		}

@@ -255,7 +255,7 @@ func (c *controller) finish() error {
 	if c.request.verify && c.end.failure == nil && c.end.kind != EndMoment {
 		started := time.Now()
 		var err error
-		if r.Comparison, err = verify(c.ctx, c.Process, c.Stage(), c.Core); err != nil {
+		if r.Comparison, err = Compare(c.ctx, c.Process, c.Stage(), c.Core); err != nil {
 			return err
 		}
 		r.Times.Verify = time.Since(started)

@@ -3,10 +3,8 @@ package replay
 import (
 	"cmp"
 	"context"
-	"debug/elf"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,79 +17,11 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// Comparison is the comparison of a replay's end with the recorded one.
-type Comparison struct {
-	// Differences are the first of each kind; Ranges, Bytes, Registers and Mappings count all of
-	// them.
-	Differences []Difference
-	Ranges      uint64 // of memory, and the bytes in them that differ
-	Bytes       uint64
-	Registers   int
-	Mappings    int
-	// Compared is the number of bytes of memory compared, Threads that of threads.
-	Compared uint64
-	Threads  int
-	Excluded []Exclusion
-}
-
-// Identical reports whether nothing differs.
-func (c *Comparison) Identical() bool {
-	return c.Ranges == 0 && c.Registers == 0 && c.Mappings == 0
-}
-
-// DifferenceKind is the kind of a Difference.
-type DifferenceKind string
-
-// The kinds of difference.
-const (
-	DifferentMemory   DifferenceKind = "memory"
-	DifferentRegister DifferenceKind = "register"
-	DifferentMapping  DifferenceKind = "mapping"
-	DifferentThread   DifferenceKind = "thread"
-)
-
-// Difference is one difference between the recording and the replay.
-type Difference struct {
-	Kind DifferenceKind
-	// Addr and Size are of memory; Where describes the place.
-	Addr  evidence.Addr
-	Size  uint64
-	Where string
-	// Thread and Register are of a register.
-	Thread   uint32
-	Register string
-	// Want is the recording's value, Have the replay's: the first bytes in hexadecimal, a
-	// register's value, or words.
-	Want, Have string
-}
-
-func (d *Difference) String() string {
-	switch d.Kind {
-	case DifferentMemory:
-		return fmt.Sprintf("%v, %d bytes, %s: recorded %s, replayed %s", d.Addr, d.Size, d.Where, d.Want, d.Have)
-	case DifferentRegister:
-		return fmt.Sprintf("thread %d, %s: recorded %s, replayed %s", d.Thread, d.Register, d.Want, d.Have)
-	}
-	return fmt.Sprintf("%s: recorded %s, replayed %s", d.Where, d.Want, d.Have)
-}
-
-// Exclusion is memory that does not count for Identical.
-type Exclusion struct {
-	What, Why string
-	Bytes     uint64
-	// Different is how many of its bytes differ, if they were compared.
-	Different uint64
-}
-
 // shownDifferences is how many are kept of each kind.
 const shownDifferences = 50
 
-// redZone is the memory below the stack pointer that a function may use (System V ABI for x86-64,
-// section 3.2.2).
-const redZone = 128
-
-// verify compares the stopped process with the core at the end of a stage.
-func verify(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
+// Compare compares the stopped process with the core at the end of a stage.
+func Compare(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
 	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: recorded.Threads(core)}
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {
@@ -167,10 +97,6 @@ func (v *verifier) note(d Difference) {
 	}
 }
 
-// statusFlags are the flags of arithmetic and the direction flag. The others belong to the kernel
-// and the debugger.
-const statusFlags = 0xcd5
-
 func (v *verifier) compareThreads() error {
 	for _, i := range sortedKeys(v.recorded) {
 		t := v.replayed[i]
@@ -202,7 +128,7 @@ func (v *verifier) compareThread(want *recorded.Thread, t *tracee.Thread) error 
 		{"rcx", w.Rcx, have.Rcx}, {"rdx", w.Rdx, have.Rdx}, {"rsi", w.Rsi, have.Rsi}, {"rdi", w.Rdi, have.Rdi},
 		{"rbp", w.Rbp, have.Rbp}, {"r8", w.R8, have.R8}, {"r9", w.R9, have.R9}, {"r10", w.R10, have.R10},
 		{"r11", w.R11, have.R11}, {"r12", w.R12, have.R12}, {"r13", w.R13, have.R13}, {"r14", w.R14, have.R14},
-		{"r15", w.R15, have.R15}, {"flags", w.Eflags & statusFlags, have.Eflags & statusFlags},
+		{"r15", w.R15, have.R15}, {"flags", w.Eflags & tracee.StatusFlags, have.Eflags & tracee.StatusFlags},
 		{"fs_base", w.Fs_base, have.Fs_base}, {"gs_base", w.Gs_base, have.Gs_base},
 	} {
 		if x.want != x.have {
@@ -299,88 +225,9 @@ func appendSpan(list []permissionSpan, s permissionSpan) []permissionSpan {
 	return append(list, s)
 }
 
-// compareMemory compares every byte of the core, except for exclusions.
-func (v *verifier) compareMemory() error {
-	file, err := os.Open(v.core.CoreFile())
-	if err != nil {
-		return tracee.Inputf("replay: the recording's core: %w", err)
-	}
-	defer file.Close()
-	pieces, err := corePieces(file)
-	if err != nil {
-		return err
-	}
-	excluded := v.exclusions()
-	list := mergeExclusions(excluded)
-	lost := make([]uint64, len(list))
-	var compared, variables []piece
-	for _, p := range pieces {
-		compared = append(compared, p.without(list, func(i int, bytes uint64) {
-			lost[i] += bytes
-			if list[i].variables && list[i].Start >= p.Start && list[i].End <= p.End {
-				variables = append(variables, piece{list[i].Span, p.offset + int64(list[i].Start-p.Start)})
-			}
-		})...)
-	}
-	v.tellExclusions(list, lost)
-	found, err := compareMemory(v.ctx, file, compared, v.process, v.savedInUse)
-	if err != nil {
-		return err
-	}
-	if err := v.compareVariables(file, variables); err != nil {
-		return err
-	}
-	r := v.result
-	r.Ranges, r.Bytes, r.Compared = found.count, found.bytes, found.compared
-	for i, x := range found.runs {
-		if i == shownDifferences {
-			break
-		}
-		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.Start), Size: x.Size(), Where: v.place(x.Start),
-			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got)}
-		if x.unreadable != "" {
-			d.Have = "cannot be read: " + x.unreadable
-		}
-		r.Differences = append(r.Differences, d)
-	}
-	return nil
-}
-
-// compareVariables counts the differing bytes in the library's own variables.
-func (v *verifier) compareVariables(file *os.File, variables []piece) error {
-	found, err := compareMemory(v.ctx, file, variables, v.process, nil)
-	if err != nil {
-		return err
-	}
-	for i := range v.result.Excluded {
-		if x := &v.result.Excluded[i]; x.What == v.library() {
-			x.Different = found.bytes
-		}
-	}
-	return nil
-}
-
 // library names the library's variables.
 func (v *verifier) library() string {
 	return "the variables of " + filepath.Base(string(v.stage.Rec.Manifest.Agent.Path))
-}
-
-// corePieces returns the memory that a core has.
-func corePieces(file *os.File) ([]piece, error) {
-	f, err := elf.NewFile(file)
-	if err != nil {
-		return nil, tracee.Inputf("replay: the recording's core: %w", err)
-	}
-	var pieces []piece
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
-			pieces = append(pieces, piece{tracee.Span{Start: p.Vaddr, End: p.Vaddr + p.Filesz}, int64(p.Off)})
-		}
-	}
-	if len(pieces) == 0 {
-		return nil, tracee.Inputf("replay: the recording's core holds no memory")
-	}
-	return pieces, nil
 }
 
 const whyEngine = "what records and what replays differ"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"io"
+	"math/bits"
 	"slices"
 
 	"diagnose/replay/ptrace"
@@ -109,3 +110,16 @@ type Span struct{ Start, End uint64 }
 
 // Size returns the number of bytes.
 func (s Span) Size() uint64 { return s.End - s.Start }
+
+// FirstDifference returns the first index from at on where the slices differ; len(a) if there is
+// none.
+func FirstDifference(a, b []byte, at int) int {
+	for ; at+8 <= len(a); at += 8 {
+		if x := binary.LittleEndian.Uint64(a[at:]) ^ binary.LittleEndian.Uint64(b[at:]); x != 0 {
+			return at + bits.TrailingZeros64(x)/8
+		}
+	}
+	for ; at < len(a) && a[at] == b[at]; at++ {
+	}
+	return at
+}

@@ -179,3 +179,11 @@ func StackLow(r *agent.RawRThread) uint64 {
 	}
 	return r.StackLow
 }
+
+// RedZone is the memory below the stack pointer that a function may use (System V ABI for x86-64,
+// section 3.2.2).
+const RedZone = 128
+
+// StatusFlags are the flags of arithmetic and the direction flag. The others belong to the kernel
+// and the debugger.
+const StatusFlags = 0xcd5
