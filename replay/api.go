@@ -7,6 +7,7 @@ import (
 	"diagnose/replay/recorded"
 	"diagnose/replay/step"
 	"diagnose/replay/tracee"
+	"diagnose/replay/verify"
 )
 
 // InputError says that the recording cannot be replayed on this machine: it is damaged, or files
@@ -36,3 +37,15 @@ type StepWindow = step.StepWindow
 // Stepped is an access that a StepRequest reports, or a return from a function of the recording
 // library.
 type Stepped = step.Stepped
+
+// Comparison is the comparison of a replay's end with the recorded one.
+type Comparison = verify.Comparison
+
+// Difference is one difference between the recording and the replay.
+type Difference = verify.Difference
+
+// DifferenceKind is the kind of a Difference.
+type DifferenceKind = verify.DifferenceKind
+
+// Exclusion is memory that does not count for Identical.
+type Exclusion = verify.Exclusion

@@ -15,6 +15,7 @@ import (
 	"diagnose/replay/recorded"
 	"diagnose/replay/step"
 	"diagnose/replay/tracee"
+	"diagnose/replay/verify"
 )
 
 // Hook is a function to call at a point of a replay.
@@ -255,7 +256,7 @@ func (c *controller) finish() error {
 	if c.request.verify && c.end.failure == nil && c.end.kind != EndMoment {
 		started := time.Now()
 		var err error
-		if r.Comparison, err = Compare(c.ctx, c.Process, c.Stage(), c.Core); err != nil {
+		if r.Comparison, err = verify.Compare(c.ctx, c.Process, c.Stage(), c.Core); err != nil {
 			return err
 		}
 		r.Times.Verify = time.Since(started)
