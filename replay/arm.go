@@ -15,7 +15,12 @@ import (
 // thread, and a moment by another debug register. The recording identifies a place by the thread's
 // state. Equal states continue equally, so the first stop with the recorded state is the place.
 type breakpoints struct {
-	c       *controller
+	process    *tracee.Process
+	recordings *recorded.Recordings
+	// inlined runs code of ours in the text, too; nil: nothing does.
+	inlined *inlined
+	// giveWay removes what else would be in a window.
+	giveWay func(*patch.Window) error
 	threads map[int]*broken
 	// placedAt are the pcs of placed signals: a handler may return to them.
 	placedAt map[placedPC]bool
@@ -41,28 +46,31 @@ type placedPC struct {
 	pc     uint64
 }
 
-func newPlacer(c *controller) placer {
-	return &breakpoints{c: c, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
+func newBreakpoints(p *tracee.Process, r *recorded.Recordings, giveWay func(*patch.Window) error) *breakpoints {
+	return &breakpoints{process: p, recordings: r, giveWay: giveWay, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
+
+// useInlined implements placer.
+func (b *breakpoints) useInlined(in *inlined) { b.inlined = in }
 
 func (b *breakpoints) of(t *tracee.Thread) *broken {
 	x := b.threads[t.TID]
 	if x == nil {
-		x = &broken{watches: &b.c.WatchRegisters}
+		x = &broken{watches: &b.process.WatchRegisters}
 		b.threads[t.TID] = x
 	}
 	return x
 }
 
 func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
-	e, err := b.c.Stage().EventAt(event)
+	e, err := b.recordings.Stage().EventAt(event)
 	if err != nil {
 		return err
 	}
 	if e.Kind == eventlog.KindPoint {
 		return b.armPoint(t, e)
 	}
-	p, err := signalPlace(b.c.Memory, e)
+	p, err := signalPlace(b.process.Memory, e)
 	if err != nil {
 		return err
 	}
@@ -81,8 +89,8 @@ func (b *breakpoints) await(t *tracee.Thread, p *place) error {
 	if err := b.demoteProbes(t, p.pc); err != nil {
 		return err
 	}
-	p.ignoreFlags(b.c.Memory)
-	if repeatedLength(b.c.Memory, p.pc) == 0 {
+	p.ignoreFlags(b.process.Memory)
+	if repeatedLength(b.process.Memory, p.pc) == 0 {
 		var err error
 		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, patch.ErrImpossible) {
 			return err
@@ -100,7 +108,7 @@ func (b *breakpoints) await(t *tracee.Thread, p *place) error {
 
 // expose makes a pc visible to a debug register.
 func (b *breakpoints) expose(pc uint64) error {
-	if in := b.c.tracing.inlined(); in != nil {
+	if in := b.inlined; in != nil {
 		return in.expose(pc)
 	}
 	return nil
@@ -109,15 +117,15 @@ func (b *breakpoints) expose(pc uint64) error {
 // last handles a thread that has done its last event. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
 func (b *breakpoints) last(t *tracee.Thread) (move, error) {
-	if b.c.Core == nil || !b.c.IsLast() {
+	if b.recordings.Core == nil || !b.recordings.IsLast() {
 		return move{}, nil
 	}
-	end := b.c.RecordedThreads()[t.Index]
-	if end == nil || end.Raw.Inside != 0 && !end.Preempted() || end.Clones() || end.Failed && b.c.FaultOutcome() {
+	end := b.recordings.RecordedThreads()[t.Index]
+	if end == nil || end.Raw.Inside != 0 && !end.Preempted() || end.Clones() || end.Failed && b.recordings.FaultOutcome() {
 		return move{}, nil // it stops by itself
 	}
-	p := finalPlace(b.c.Process, b.c.Core, end)
-	if control, err := b.c.ReadControl(); err != nil {
+	p := finalPlace(b.process, b.recordings.Core, end)
+	if control, err := b.process.ReadControl(); err != nil {
 		return move{}, err
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
 		return move{}, nil
@@ -126,7 +134,7 @@ func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 }
 
 func (b *breakpoints) first(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (move, error) {
-	p := finalPlace(b.c.Process, b.c.Core, end)
+	p := finalPlace(b.process, b.recordings.Core, end)
 	if p == nil {
 		return move{}, nil
 	}
@@ -264,7 +272,7 @@ func (b *breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Register
 			return b.arrive(t, x, regs)
 		}
 	} else if p.equal(regs, repeated) {
-		if length := repeatedLength(b.c.Memory, p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
+		if length := repeatedLength(b.process.Memory, p.pc); length != 0 && regs.Rcx > p.registers[contextRCX] {
 			return b.repeat(t, x, regs, length)
 		}
 	}
@@ -295,7 +303,7 @@ func (b *breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Regis
 func (b *breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
 	p := x.place
 	if p.unread {
-		regs.Eflags = regs.Eflags&^resultFlags | p.results
+		regs.Eflags = regs.Eflags&^patch.ResultFlags | p.results
 		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 			return move{}, err
 		}

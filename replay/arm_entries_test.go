@@ -47,7 +47,7 @@ func TestEntriesOfThreads(t *testing.T) {
 
 	stopped := &tracee.Thread{Index: self}
 	b := &breakpoints{
-		c:        &controller{Process: &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{self: stopped}}},
+		process:  &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{self: stopped}},
 		placedAt: map[placedPC]bool{{other, returns}: true},
 	}
 	entries, code, base, known := b.entries(stopped, pc)

@@ -214,7 +214,7 @@ func (p *place) ignoreFlags(m *tracee.Memory) {
 	if _, err := m.ReadAt(code, int64(p.pc)); err != nil || !patch.FlagsUnread(code, p.pc) {
 		return
 	}
-	p.results, p.unread = p.registers[contextFlags]&resultFlags, true
-	p.flags &^= resultFlags
+	p.results, p.unread = p.registers[contextFlags]&patch.ResultFlags, true
+	p.flags &^= patch.ResultFlags
 	p.registers[contextFlags] &= p.flags
 }

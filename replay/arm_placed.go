@@ -32,7 +32,7 @@ func (b *breakpoints) faulted(t *tracee.Thread, regs *ptrace.Registers) error {
 		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 			return err
 		}
-		return b.c.WhileStopped(tid, owner.set)
+		return b.process.WhileStopped(tid, owner.set)
 	}
 	return nil
 }
@@ -50,19 +50,10 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 			regs.Rip = inst.PC + uint64(inst.Len)
 			return true
 		}
-		backTo(inst, start, regs)
+		tracee.BackTo(inst, start, regs)
 		return true
 	}
 	return false
-}
-
-// backTo moves a thread from the replacement of an instruction, which begins at start, to the
-// instruction's address in the program.
-func backTo(inst *x86.Inst, start uint64, regs *ptrace.Registers) {
-	if inst.Flow == x86.FlowCall && regs.Rip > start {
-		regs.Rsp += 8 // its replacement subtracts them first
-	}
-	regs.Rip = inst.PC
 }
 
 // original implements placer.
@@ -75,7 +66,7 @@ func (b *breakpoints) original(regs *ptrace.Registers) {
 // leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
 // although it is no longer reached: to unmap it, a thread would have to run.
 func (b *breakpoints) leaveProbe(p *place) {
-	b.c.Mapped = append(b.c.Mapped, tracee.Span{Start: p.probe.page, End: p.probe.page + probePages*tracee.PageSize})
+	b.process.Mapped = append(b.process.Mapped, tracee.Span{Start: p.probe.page, End: p.probe.page + probePages*tracee.PageSize})
 	p.probe = nil
 }
 

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/image/x86"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
@@ -63,14 +61,14 @@ func (b *breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 			return nil, patch.ErrImpossible
 		}
 	}
-	if err := b.c.breaks.giveWay(w); err != nil {
+	if err := b.giveWay(w); err != nil {
 		return nil, err
 	}
-	page, err := b.c.MapNear(t, w.Start, probePages*tracee.PageSize)
+	page, err := b.process.MapNear(t, w.Start, probePages*tracee.PageSize)
 	if err != nil {
 		return nil, err
 	}
-	x := &probe{Window: *w, process: b.c.Process, pc: p.pc, page: page}
+	x := &probe{Window: *w, process: b.process, pc: p.pc, page: page}
 	code, err := x.assemble(p)
 	if err == nil {
 		err = x.install(p, code)
@@ -84,7 +82,7 @@ func (b *breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
 // program's code; nil: it has not, or another thread's probe is there.
 func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
-	in := b.c.tracing.inlined()
+	in := b.inlined
 	if in == nil {
 		return nil
 	}
@@ -106,12 +104,12 @@ func (b *breakpoints) exposed(w *inlineWindow) error {
 		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.Start) {
 			continue
 		}
-		t := b.c.Threads[tid]
+		t := b.process.Threads[tid]
 		if t == nil {
 			continue
 		}
 		b.leaveProbe(p)
-		if err := b.c.WhileStopped(tid, x.set); err != nil {
+		if err := b.process.WhileStopped(tid, x.set); err != nil {
 			return err
 		}
 	}
@@ -123,7 +121,7 @@ func (x *probe) install(p *place, code []byte) error {
 	data := make([]byte, probeExpected+8*len(p.registers))
 	for i, value := range p.registers {
 		if i == contextFlags {
-			value = flagWord(value)
+			value = patch.FlagWord(value)
 		}
 		binary.LittleEndian.PutUint64(data[probeExpected+8*i:], value)
 	}
@@ -198,7 +196,7 @@ func (p *place) differing(m *tracee.Memory) (check, bool) {
 // obstructed reports whether a probe would conflict with other threads' places or probes, or with
 // a moment.
 func (b *breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
-	if in := b.c.tracing.inlined(); in != nil && in.overlapsWindow(w) {
+	if in := b.inlined; in != nil && in.overlapsWindow(w) {
 		return true
 	}
 	for tid, other := range b.threads {
@@ -236,7 +234,7 @@ func (b *breakpoints) demoteProbes(t *tracee.Thread, pc uint64) error {
 		if tid == t.TID {
 			continue
 		}
-		if err := b.c.WhileStopped(tid, other.set); err != nil {
+		if err := b.process.WhileStopped(tid, other.set); err != nil {
 			return err
 		}
 	}
@@ -269,36 +267,24 @@ func (x *probe) unmap(t *tracee.Thread) error {
 	return nil
 }
 
-// resultFlags are carry, parity, adjust, zero, sign and overflow.
-const resultFlags = 0x8d5
-
-// flagWord is the result of lahf (ah) and seto (al) for rflags.
-func flagWord(flags uint64) uint64 { return flags&0xd5<<8 | 2<<8 | flags>>11&1 }
-
-// flagsOf is the inverse of flagWord.
-func flagsOf(word uint64) uint64 { return word>>8&0xd5 | word&1<<11 }
-
 // assembler writes the code of a probe, which addresses its data relative to rip.
 type assembler struct {
-	bytes.Buffer
-	page uint64
+	patch.Assembler
 	miss []int // where a displacement to the miss is to be filled in
 }
 
 // data appends an instruction that ends with the displacement of a word.
 func (a *assembler) data(offset int, code ...byte) {
 	a.Write(code)
-	at := a.page + uint64(a.Len()) + 4
-	a.word(a.page + tracee.PageSize + uint64(offset) - at)
+	at := a.Base + uint64(a.Len()) + 4
+	a.Word(a.Base + tracee.PageSize + uint64(offset) - at)
 }
-
-func (a *assembler) word(v uint64) { a.Write(binary.LittleEndian.AppendUint32(nil, uint32(v))) }
 
 // unless jumps to the miss if the comparison before it found a difference.
 func (a *assembler) unless() {
 	a.Write([]byte{0x0f, 0x85}) // jne
 	a.miss = append(a.miss, a.Len())
-	a.word(0)
+	a.Word(0)
 }
 
 // contextNumbers are the hardware numbers of a place's registers, except for rax, rip and rflags.
@@ -308,7 +294,7 @@ const contextRAX = 13
 
 // assemble makes the code. Flags and rax are saved in the data while it runs.
 func (x *probe) assemble(p *place) ([]byte, error) {
-	a := &assembler{page: x.page}
+	a := &assembler{Assembler: patch.Assembler{Base: x.page}}
 	at := 0
 	x.placed = x.placed[:0]
 	for ; at < len(x.Moved) && x.Moved[at].PC != x.pc; at++ {
@@ -328,7 +314,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 	a.data(probeRAX, 0x48, 0x8b, 0x05)                   // mov saved, %rax
 	a.data(probeExpected+8*contextRAX, 0x48, 0x3b, 0x05) // cmp expected, %rax
 	a.unless()
-	if p.flags&resultFlags == resultFlags {
+	if p.flags&patch.ResultFlags == patch.ResultFlags {
 		a.data(probeFlags, 0x0f, 0xb7, 0x05)             // movzwl saved flags, %eax
 		a.data(probeExpected+8*contextFlags, 0x3b, 0x05) // cmp expected, %eax
 		a.unless()
@@ -350,7 +336,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 		}
 	}
 	a.WriteByte(0xe9)
-	a.word(x.End - (a.page + uint64(a.Len()) + 4))
+	a.Word(x.End - (a.Base + uint64(a.Len()) + 4))
 	code := a.Bytes()
 	for _, at := range a.miss {
 		binary.LittleEndian.PutUint32(code[at:], uint32(x.hit-x.page-uint64(at)-4))
@@ -360,72 +346,15 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 
 func (x *probe) move(a *assembler, i int) error {
 	start := uint64(a.Len())
-	err := a.move(&x.Moved[i])
+	err := a.Move(&x.Moved[i])
 	x.placed = append(x.placed, start, uint64(a.Len()))
 	return err
-}
-
-// move appends an instruction of the program with the effect that it has at its own address.
-func (a *assembler) move(inst *x86.Inst) error {
-	code := inst.Bytes
-	switch {
-	case inst.Flow == x86.FlowCall:
-		next := inst.PC + uint64(inst.Len)
-		a.Write([]byte{0x48, 0x8d, 0x64, 0x24, 0xf8}) // lea -8(%rsp), %rsp
-		a.Write([]byte{0xc7, 0x04, 0x24})             // movl next, (%rsp)
-		a.word(next)
-		a.Write([]byte{0xc7, 0x44, 0x24, 0x04}) // movl its upper half, 4(%rsp)
-		a.word(next >> 32)
-		if inst.HasTarget {
-			a.WriteByte(0xe9)
-			return a.relative(inst.Target, 4)
-		}
-		code = bytes.Clone(code)
-		code[patch.IndirectCall(inst)+1] += 2 << 3 // jmp has /4 where call has /2
-	case inst.HasTarget && patch.CountedBranch(inst):
-		a.Write([]byte{code[0], 2, 0xeb, 5, 0xe9}) // to the jump after the jump
-		return a.relative(inst.Target, 4)
-	case inst.HasTarget:
-		a.Write(patch.BranchOpcode(inst))
-		return a.relative(inst.Target, 4)
-	}
-	for i := range inst.Operands {
-		o := &inst.Operands[i]
-		if !o.IsMemory || o.Memory.Base != x86.RIP {
-			continue
-		}
-		target := inst.PC + uint64(inst.Len) + uint64(o.Memory.Disp)
-		want := binary.LittleEndian.AppendUint32(nil, uint32(o.Memory.Disp))
-		at := bytes.Index(code, want)
-		if at < 0 || at != bytes.LastIndex(code, want) {
-			return patch.ErrImpossible
-		}
-		a.Write(code[:at])
-		if err := a.relative(target, inst.Len-at); err != nil {
-			return err
-		}
-		a.Write(code[at+4:])
-		return nil
-	}
-	a.Write(code)
-	return nil
-}
-
-// relative appends the displacement of a target, for an instruction that ends end bytes after the
-// displacement's start.
-func (a *assembler) relative(target uint64, end int) error {
-	d := int64(target - (a.page + uint64(a.Len()) + uint64(end)))
-	if d != int64(int32(d)) {
-		return patch.ErrImpossible
-	}
-	a.word(uint64(d))
-	return nil
 }
 
 // enter moves a thread from pc into the probe, after the comparison.
 func (x *probe) enter(t *tracee.Thread, regs *ptrace.Registers) error {
 	data := binary.LittleEndian.AppendUint64(nil, regs.Rax)
-	data = binary.LittleEndian.AppendUint64(data, flagWord(regs.Eflags))
+	data = binary.LittleEndian.AppendUint64(data, patch.FlagWord(regs.Eflags))
 	if _, err := x.process.Memory.WriteAt(data, int64(x.page+tracee.PageSize)); err != nil {
 		return err
 	}
@@ -443,7 +372,7 @@ func (x *probe) registersAtPlace(regs *ptrace.Registers) (at ptrace.Registers, e
 	}
 	at = *regs
 	at.Rip, at.Rax = x.pc, binary.LittleEndian.Uint64(data[probeRAX:])
-	at.Eflags = at.Eflags&^resultFlags | flagsOf(uint64(binary.LittleEndian.Uint16(data[probeFlags:])))
+	at.Eflags = at.Eflags&^patch.ResultFlags | patch.FlagsOf(uint64(binary.LittleEndian.Uint16(data[probeFlags:])))
 	at.Orig_rax = ^uint64(0)
 	return at, nil
 }

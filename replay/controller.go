@@ -46,6 +46,8 @@ type placer interface {
 	// original changes the registers of a thread at or after such a copy to those that it would
 	// have in the program's text.
 	original(regs *ptrace.Registers)
+	// useInlined says what else runs code in the program's text.
+	useInlined(in *inlined)
 	// exposed: a window of inlined has been removed, or a jump from its code.
 	exposed(w *inlineWindow) error
 }
@@ -101,17 +103,17 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 		Process:    &tracee.Process{Threads: map[int]*tracee.Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
 		Recordings: &recorded.Recordings{Rec: rec}}
 	c.runner = &runner{process: c.Process}
-	c.placer = newPlacer(c)
-	c.runner.placer = c.placer
-	c.judge = &judge{process: c.Process, recordings: c.Recordings, placer: c.placer, result: c.result,
-		reordered: request.schedule != nil, unnamed: request.Unnamed}
-	c.judge.sleeping, c.judge.computing = request.bounds(rec)
-	c.hooks = &hookQueue{process: c.Process, placer: c.placer}
 	var asked []Break
 	if f := request.free; f != nil {
 		asked = f.breaks
 	}
 	c.breaks = newBreaks(c.Process, c.Recordings, asked)
+	c.placer = newBreakpoints(c.Process, c.Recordings, c.breaks.giveWay)
+	c.runner.placer = c.placer
+	c.judge = &judge{process: c.Process, recordings: c.Recordings, placer: c.placer, result: c.result,
+		reordered: request.schedule != nil, unnamed: request.Unnamed}
+	c.judge.sleeping, c.judge.computing = request.bounds(rec)
+	c.hooks = &hookQueue{process: c.Process, placer: c.placer}
 	c.OutOfCopies, c.MovedFrom = c.withoutProbes, c.placer.moved
 	return c
 }

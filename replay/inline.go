@@ -8,6 +8,7 @@ import (
 
 	"diagnose/image/x86"
 	"diagnose/replay/patch"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
@@ -19,9 +20,12 @@ import (
 // The code is installed while only one thread can be in the text. Reads of the process's memory
 // return the program's own bytes (Memory).
 type inlined struct {
-	c     *controller
-	code  inlineCode
-	sites map[uint64]*inlineSite
+	process *tracee.Process
+	stage   *recorded.Stage
+	code    inlineCode
+	// exposed is called when a window has been removed, or a jump from its code.
+	exposed func(w *inlineWindow) error
+	sites   map[uint64]*inlineSite
 	// returns are addresses that the program reaches without a jump of its own: signal handlers
 	// return to them.
 	returns []uint64
@@ -72,14 +76,14 @@ type placedCode struct {
 	inst *x86.Inst
 }
 
-func newInlined(c *controller, code inlineCode) *inlined {
-	return &inlined{c: c, code: code, sites: map[uint64]*inlineSite{}, traps: map[uint64]*inlineSite{}}
+func newInlined(p *tracee.Process, s *recorded.Stage, code inlineCode, exposed func(*inlineWindow) error) *inlined {
+	return &inlined{process: p, stage: s, code: code, exposed: exposed, sites: map[uint64]*inlineSite{}, traps: map[uint64]*inlineSite{}}
 }
 
 // install puts the code at those sites whose objects are loaded, through a stopped thread, and
 // returns the other sites.
 func (in *inlined) install(t *tracee.Thread, sites []*inlineSite) (left []*inlineSite, err error) {
-	maps, err := tracee.ReadMaps(in.c.PID)
+	maps, err := tracee.ReadMaps(in.process.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
 	}
 	for _, w := range windows {
 		for _, j := range w.jumps {
-			if err := in.c.Memory.Replace(j.Addr, j.Data); err != nil {
+			if err := in.process.Memory.Replace(j.Addr, j.Data); err != nil {
 				return err
 			}
 		}
@@ -135,7 +139,7 @@ func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
 func (in *inlined) trap(s *inlineSite) error {
 	s.window = nil
 	in.traps[s.inst.PC+1] = s
-	return in.c.Memory.Replace(s.inst.PC, []byte{0xcc})
+	return in.process.Memory.Replace(s.inst.PC, []byte{0xcc})
 }
 
 // chooseWindows finds windows for sites. A window may have several sites.
@@ -145,7 +149,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 		pcs = append(pcs, s.inst.PC)
 	}
 	search := patch.NewEntrySearch(pcs...)
-	text, base, known := searchEntries(in.c.Process, search, pcs...)
+	text, base, known := in.process.SearchEntries(search, pcs...)
 	if !known {
 		return nil
 	}
@@ -180,7 +184,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 // patched returns the text that the engine replaces.
 func (in *inlined) patched() []*patch.Window {
 	var list []*patch.Window
-	for p := range in.c.Stage().Patches() {
+	for p := range in.stage.Patches() {
 		list = append(list, &patch.Window{Start: p.At, End: p.At + uint64(max(p.Length, 2))})
 	}
 	return list
@@ -207,7 +211,7 @@ func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 		count += len(w.sites)
 	}
 	size := (uint64(count)*mostInline + tracee.PageSize - 1) &^ (tracee.PageSize - 1)
-	base, err := in.c.MapNear(t, windows[0].Start, size)
+	base, err := in.process.MapNear(t, windows[0].Start, size)
 	if errors.Is(err, patch.ErrImpossible) {
 		for _, w := range windows {
 			w.give()
@@ -218,8 +222,8 @@ func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 		return err
 	}
 	x := &arena{Span: tracee.Span{Start: base, End: base + size}}
-	in.c.Mapped = append(in.c.Mapped, x.Span)
-	a := &inlineAssembler{assembler: assembler{page: base}, in: in, arena: x}
+	in.process.Mapped = append(in.process.Mapped, x.Span)
+	a := &inlineAssembler{Assembler: patch.Assembler{Base: base}, in: in, arena: x}
 	if err := in.code.shared(a); err != nil {
 		return err
 	}
@@ -234,7 +238,7 @@ func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 		return fmt.Errorf("replay: %d bytes of code for %d instructions", a.Len(), count)
 	}
 	in.arenas = append(in.arenas, x)
-	_, err = in.c.Memory.WriteAt(a.Bytes(), int64(base))
+	_, err = in.process.Memory.WriteAt(a.Bytes(), int64(base))
 	return err
 }
 

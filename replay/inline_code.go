@@ -11,7 +11,7 @@ import (
 
 // inlineAssembler writes the code of an arena.
 type inlineAssembler struct {
-	assembler
+	patch.Assembler
 	in    *inlined
 	arena *arena
 	// common are the addresses of code that sites share, by name.
@@ -34,11 +34,11 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 			a.arena.placed = a.arena.placed[:placed]
 		}
 	}()
-	start := a.here()
+	start := a.Here()
 	w.at = w.at[:0]
 	for i := range w.Moved {
 		inst := &w.Moved[i]
-		w.at = append(w.at, a.here())
+		w.at = append(w.at, a.Here())
 		a.Write([]byte{0x0f, 0x1f, 0x44, 0, 0}) // nop: room for a jump to the probe of a place
 		if err := a.one(w, inst); err != nil {
 			return err
@@ -74,29 +74,26 @@ func (a *inlineAssembler) one(w *inlineWindow, inst *x86.Inst) error {
 	return a.program(inst)
 }
 
-// here returns the address of the next instruction to append.
-func (a *inlineAssembler) here() uint64 { return a.page + uint64(a.Len()) }
-
 // program appends a copy of an instruction of the program.
 func (a *inlineAssembler) program(inst *x86.Inst) error {
-	start := a.here()
-	if err := a.move(inst); err != nil {
+	start := a.Here()
+	if err := a.Move(inst); err != nil {
 		return err
 	}
-	a.arena.placed = append(a.arena.placed, placedCode{tracee.Span{Start: start, End: a.here()}, inst})
+	a.arena.placed = append(a.arena.placed, placedCode{tracee.Span{Start: start, End: a.Here()}, inst})
 	return nil
 }
 
 // jump appends a jump to an address.
 func (a *inlineAssembler) jump(to uint64) error {
 	a.WriteByte(0xe9)
-	return a.relative(to, 4)
+	return a.Relative(to, 4)
 }
 
 // trap appends an int3 that stops for a site.
 func (a *inlineAssembler) trap(s *inlineSite) {
 	a.WriteByte(0xcc)
-	a.in.traps[a.here()] = s
+	a.in.traps[a.Here()] = s
 }
 
 func (a *inlineAssembler) label(name string) { a.labels[name] = a.Len() }
@@ -105,7 +102,7 @@ func (a *inlineAssembler) label(name string) { a.labels[name] = a.Len() }
 func (a *inlineAssembler) to(label string, code ...byte) {
 	a.Write(code)
 	a.wanted = append(a.wanted, wantedLabel{a.Len(), label})
-	a.word(0)
+	a.Word(0)
 }
 
 func (a *inlineAssembler) resolve() error {
@@ -138,7 +135,7 @@ var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 // points.
 func (a *inlineAssembler) gs(opcode, reg byte, offset int) {
 	a.Write([]byte{0x65, 0x48, opcode, reg<<3 | 4, 0x25})
-	a.word(uint64(offset))
+	a.Word(uint64(offset))
 }
 
 const (
@@ -151,7 +148,7 @@ const (
 // at appends an instruction with a register and a word at an offset from a base register.
 func (a *inlineAssembler) at(opcode, reg, base byte, offset int) {
 	a.Write([]byte{0x48, opcode, 0x80 | reg<<3 | base})
-	a.word(uint64(offset))
+	a.Word(uint64(offset))
 }
 
 // constant appends mov $value, register.
@@ -165,7 +162,7 @@ func (a *inlineAssembler) address(m *x86.Memory) error {
 	switch {
 	case m.Base == x86.RIP:
 		a.Write([]byte{0x48, 0x8d, 0x0d})
-		return a.relative(m.Target, 4)
+		return a.Relative(m.Target, 4)
 	case m.Absolute:
 		a.constant(hardCX, m.Target)
 		return nil
@@ -189,6 +186,6 @@ func (a *inlineAssembler) address(m *x86.Memory) error {
 		return patch.ErrImpossible
 	}
 	a.Write([]byte{rex, 0x8d, mod | hardCX<<3 | 4, scale<<6 | index<<3 | base})
-	a.word(uint64(m.Disp))
+	a.Word(uint64(m.Disp))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/wording"
+	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -23,7 +24,7 @@ func (in *inlined) original(regs *ptrace.Registers) bool {
 		if regs.Rip < p.Start || regs.Rip >= p.End {
 			continue
 		}
-		backTo(p.inst, p.Start, regs)
+		tracee.BackTo(p.inst, p.Start, regs)
 		return true
 	}
 	return false
@@ -50,7 +51,7 @@ func (in *inlined) expose(pc uint64) error {
 	}
 	w := in.windows[i]
 	for _, j := range w.jumps {
-		if err := in.c.Memory.Restore(j.Addr); err != nil {
+		if err := in.process.Memory.Restore(j.Addr); err != nil {
 			return err
 		}
 	}
@@ -60,13 +61,13 @@ func (in *inlined) expose(pc uint64) error {
 		}
 	}
 	in.windows = slices.Delete(in.windows, i, i+1)
-	return in.c.placer.exposed(w)
+	return in.exposed(w)
 }
 
 // remove restores all of the program's text.
 func (in *inlined) remove() error {
-	for len(in.c.Memory.Replaced) > 0 {
-		if err := in.c.Memory.Restore(in.c.Memory.Replaced[0].Addr); err != nil {
+	for len(in.process.Memory.Replaced) > 0 {
+		if err := in.process.Memory.Restore(in.process.Memory.Replaced[0].Addr); err != nil {
 			return err
 		}
 	}
@@ -130,16 +131,16 @@ func (in *inlined) runOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 	end := int64(site.inst.PC) + int64(site.inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
 		own := make([]byte, 1)
-		if _, err := in.c.Memory.Memory.ReadAt(own, end); err != nil {
+		if _, err := in.process.Memory.Memory.ReadAt(own, end); err != nil {
 			return err
 		}
-		if _, err := in.c.Memory.WriteAt([]byte{0xcc}, end); err != nil {
+		if _, err := in.process.Memory.WriteAt([]byte{0xcc}, end); err != nil {
 			return err
 		}
 		if stop, err = in.until(t, ptrace.Cont, tracee.FromKernel); err != nil {
 			return err
 		}
-		_, err := in.c.Memory.WriteAt(own, end)
+		_, err := in.process.Memory.WriteAt(own, end)
 		return err
 	})
 	if err != nil {
@@ -166,10 +167,10 @@ func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 	}
 	for _, j := range jumps {
 		own := make([]byte, len(j.Data))
-		if _, err := in.c.Memory.ReadAt(own, int64(j.Addr)); err != nil {
+		if _, err := in.process.Memory.ReadAt(own, int64(j.Addr)); err != nil {
 			return err
 		}
-		if _, err := in.c.Memory.WriteAt(own, int64(j.Addr)); err != nil {
+		if _, err := in.process.Memory.WriteAt(own, int64(j.Addr)); err != nil {
 			return err
 		}
 	}
@@ -184,7 +185,7 @@ func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 		return err
 	}
 	for _, j := range jumps {
-		if _, err := in.c.Memory.WriteAt(j.Data, int64(j.Addr)); err != nil {
+		if _, err := in.process.Memory.WriteAt(j.Data, int64(j.Addr)); err != nil {
 			return err
 		}
 	}
@@ -234,4 +235,25 @@ func (in *inlined) goOn(t *tracee.Thread, regs *ptrace.Registers) error {
 		return in.expose(regs.Rip)
 	}
 	return nil
+}
+
+// engines reports whether the engine replaces this code.
+func (in *inlined) engines(pc, size uint64) bool {
+	w := patch.Window{Start: pc, End: pc + size}
+	return slices.ContainsFunc(in.patched(), w.Overlaps)
+}
+
+// overlapsWindow reports whether the window covers text that is replaced already.
+func (in *inlined) overlapsWindow(w *patch.Window) bool {
+	for _, x := range in.windows {
+		if w.Overlaps(&x.Window) {
+			return true
+		}
+	}
+	for pc, s := range in.sites {
+		if s.window == nil && pc >= w.Start && pc < w.End {
+			return true
+		}
+	}
+	return false
 }

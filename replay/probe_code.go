@@ -67,7 +67,7 @@ const (
 
 // keep saves the registers that our code uses. The flags are last because a lea does not change
 // them.
-func (a *inlineAssembler) keep() {
+func keep(a *inlineAssembler) {
 	a.gs(opStore, hardAX, ownAX)
 	a.gs(opStore, hardCX, ownCX)
 	a.gs(opStore, hardDX, ownDX)
@@ -76,13 +76,13 @@ func (a *inlineAssembler) keep() {
 	a.gs(opLoad, hardAX, ownAX)
 }
 
-func (a *inlineAssembler) give() {
+func give(a *inlineAssembler) {
 	a.gs(opLoad, hardAX, ownFlags)
 	a.Write([]byte{0x04, 0x7f, 0x9e}) // add $0x7f, %al, which sets the overflow; sahf
-	a.registers()
+	registers(a)
 }
 
-func (a *inlineAssembler) registers() {
+func registers(a *inlineAssembler) {
 	a.gs(opLoad, hardAX, ownAX)
 	a.gs(opLoad, hardCX, ownCX)
 	a.gs(opLoad, hardDX, ownDX)
@@ -94,10 +94,10 @@ func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 	if x.fast {
 		return p.logged(a, s, x)
 	}
-	a.keep()
+	keep(a)
 	for i := range x.operands {
 		if i > 0 {
-			a.registers()
+			registers(a)
 		}
 		o := x.operands[i]
 		if err := p.within(a, o, "hit", "miss"+string(rune('0'+i))); err != nil {
@@ -105,13 +105,13 @@ func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 		}
 		a.label("miss" + string(rune('0'+i)))
 	}
-	a.give()
+	give(a)
 	if err := a.program(&s.inst); err != nil {
 		return err
 	}
 	a.to("end", 0xe9)
 	a.label("hit")
-	a.give()
+	give(a)
 	a.trap(s)
 	a.Write([]byte{0x0f, 0x0b}) // not reached
 	a.label("end")
@@ -150,7 +150,7 @@ func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) er
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
 	a.to(miss, 0x0f, 0x83)            // jae
 	a.Write([]byte{0xb8})             // mov $size, %eax
-	a.word(size)
+	a.Word(size)
 	return p.ranges(a, hit, miss)
 }
 
@@ -160,7 +160,7 @@ func (p *probes) withinRepeats(a *inlineAssembler, o *x86.Operand, hit, miss str
 	hull := p.hull()
 	a.gs(opLoad, hardAX, ownCX)
 	a.Write([]byte{0x48, 0x69, 0xc0}) // imul $size, %rax
-	a.word(uint64(o.Size))
+	a.Word(uint64(o.Size))
 	a.Write([]byte{0x48, 0x8d, 0x14, 0x01}) // lea (%rcx,%rax), %rdx
 	a.Write([]byte{0x48, 0x83, 0xc2, 8})    // add $8, %rdx
 	a.Write([]byte{0x48, 0x29, 0xc1})       // sub %rax, %rcx
@@ -189,32 +189,32 @@ func (p *probes) ranges(a *inlineAssembler, hit, miss string) error {
 func (p *probes) logged(a *inlineAssembler, s *inlineSite, x *probeSite) error {
 	o := x.operands[0]
 	size := o.Size
-	a.keep()
+	keep(a)
 	if err := p.within(a, o, "hit", "miss"); err != nil {
 		return err
 	}
 	a.label("hit")
 	a.gs(opStore, hardCX, ownAddr)
 	p.copyWords(a, size, ownBefore, "before")
-	a.give()
+	give(a)
 	if err := a.program(&s.inst); err != nil {
 		return err
 	}
-	a.keep()
+	keep(a)
 	a.gs(opLoad, hardCX, ownAddr)
 	p.copyWords(a, size, ownAfter, "after")
 	a.Write([]byte{0x65, 0xc7, 0x04, 0x25}) // movl number, %gs:ownSite
-	a.word(ownSite)
-	a.word(uint64(s.number))
+	a.Word(ownSite)
+	a.Word(uint64(s.number))
 	a.to("back", 0x48, 0x8d, 0x15) // lea back(%rip), %rdx
 	if err := a.jump(a.common["log"]); err != nil {
 		return err
 	}
 	a.label("back")
-	a.give()
+	give(a)
 	a.to("end", 0xe9)
 	a.label("miss")
-	a.give()
+	give(a)
 	if err := a.program(&s.inst); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (p *probes) logged(a *inlineAssembler, s *inlineSite, x *probeSite) error {
 func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x83, 0xe2, 0xf8}) // mov %rcx, %rdx; and $-8, %rdx
 	a.at(opLoad, hardAX, hardDX, 0)
-	a.reads(to)
+	p.reads(a, to)
 	a.gs(opStore, hardAX, to)
 	for n := 1; n < mostWords && size > 8*(n-1)+1; n++ {
 		// Word n is touched if the offset of the address in the first word plus the size is more
@@ -236,7 +236,7 @@ func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
 			a.to(name, 0x0f, 0x86)                                                   // jbe
 		}
 		a.at(opLoad, hardAX, hardDX, 8*n)
-		a.reads(to)
+		p.reads(a, to)
 		a.gs(opStore, hardAX, to+8*n)
 	}
 	a.label(name)
@@ -244,10 +244,10 @@ func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
 
 // reads notes that the instruction just appended reads the program's memory before the program's
 // own instruction does. That memory may not be mapped.
-func (a *inlineAssembler) reads(to int) {
+func (p *probes) reads(a *inlineAssembler, to int) {
 	const length = 7
 	if to == ownBefore {
-		a.in.code.(*probes).loads[a.here()-length] = readPlace{a.page, a.labels}
+		p.loads[a.Here()-length] = readPlace{a.Base, a.labels}
 	}
 }
 
@@ -259,7 +259,7 @@ func (p *probes) shared(a *inlineAssembler) error {
 		code func(*inlineAssembler)
 	}{{"ranges", p.rangesCode}, {"log", p.logCode}} {
 		a.labels, a.wanted = map[string]int{}, nil
-		a.common[x.name] = a.here()
+		a.common[x.name] = a.Here()
 		x.code(a)
 		if err := a.resolve(); err != nil {
 			return err
@@ -290,7 +290,7 @@ func (p *probes) rangesCode(a *inlineAssembler) {
 		a.label(end.name)
 		a.gs(opLoad, hardBX, ownBX)
 		a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:
-		a.word(uint64(end.to))
+		a.Word(uint64(end.to))
 	}
 }
 
@@ -311,10 +311,10 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.Write([]byte{0x48, 0xff, 0xc0}) // inc %rax
 	a.gs(opStore, hardAX, ownEntry)
 	a.Write([]byte{0x48, 0xff, 0xc8, 0x25}) // dec %rax; and $(ringEntries-1), %eax
-	a.word(ringEntries - 1)
+	a.Word(ringEntries - 1)
 	a.Write([]byte{0x48, 0xc1, 0xe0, 7})    // shl $7, %rax: entryBytes
 	a.Write([]byte{0x48, 0x8d, 0x84, 0x01}) // lea blockRing(%rcx,%rax), %rax
-	a.word(blockRing)
+	a.Word(blockRing)
 	a.gs(opLoad, hardDX, ownAddr)
 	a.at(opStore, hardDX, hardAX, entryAddr)
 	for n := range 2 * mostWords { // the words before and after are adjacent in both places
@@ -322,15 +322,15 @@ func (p *probes) logCode(a *inlineAssembler) {
 		a.at(opStore, hardDX, hardAX, entryBefore+8*n)
 	}
 	a.Write([]byte{0x65, 0x8b, 0x14, 0x25}) // mov %gs:ownSite, %edx
-	a.word(ownSite)
+	a.Word(ownSite)
 	a.Write([]byte{0x89, 0x90}) // mov %edx, entrySite(%rax)
-	a.word(entrySite)
+	a.Word(entrySite)
 	a.Write([]byte{0x65, 0x8b, 0x14, 0x25}) // mov %gs:ownTID, %edx
-	a.word(ownTID)
+	a.Word(ownTID)
 	a.Write([]byte{0x89, 0x90})
-	a.word(entrySite + 4)
+	a.Word(entrySite + 4)
 	a.Write([]byte{0x48, 0x89, 0xa0}) // mov %rsp, entrySP(%rax)
-	a.word(entrySP)
+	a.Word(entrySP)
 	a.gs(opStore, hardBX, ownBX)
 	a.Write([]byte{0x31, 0xdb}) // xor %ebx, %ebx
 	a.constant(hardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
@@ -363,7 +363,7 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.trap(p.each)
 	a.label("on")
 	a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:ownReturn
-	a.word(ownReturn)
+	a.Word(ownReturn)
 }
 
 // locksCode computes the bits of the locks that the thread holds in %rbx. The thread's id is in
@@ -377,7 +377,7 @@ func (p *probes) locksCode(a *inlineAssembler) {
 	a.at(opLoad, hardDX, hardDI, 0)
 	a.Write([]byte{0x48, 0x85, 0xd2}) // test %rdx, %rdx
 	a.to("locks", 0x0f, 0x84)         // jz
-	p.lockLoads[a.here()] = true
+	p.lockLoads[a.Here()] = true
 	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
 	a.to("free", 0x0f, 0x84)
 	a.Write([]byte{0x83, 0x7f, 8, 0}) // cmpl $0, 8(%rdi): a word without an owner

@@ -43,29 +43,6 @@ func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	return err
 }
 
-// inlined returns the code that runs at instructions of the program; nil if there is none.
-func (tr *tracing) inlined() *inlined {
-	if tr == nil || tr.probes == nil {
-		return nil
-	}
-	return tr.probes.in
-}
-
-// overlapsWindow reports whether the window covers text that is replaced already.
-func (in *inlined) overlapsWindow(w *patch.Window) bool {
-	for _, x := range in.windows {
-		if w.Overlaps(&x.Window) {
-			return true
-		}
-	}
-	for pc, s := range in.sites {
-		if s.window == nil && pc >= w.Start && pc < w.End {
-			return true
-		}
-	}
-	return false
-}
-
 // withoutProbes changes a thread's registers to those of the program.
 func (c *controller) withoutProbes(regs *ptrace.Registers) {
 	c.placer.original(regs)
@@ -87,7 +64,7 @@ func (p *probes) original(regs *ptrace.Registers) {
 		memory := p.block[at : at+ownBytes]
 		word := func(at int) uint64 { return binary.LittleEndian.Uint64(memory[at:]) }
 		regs.Rax, regs.Rcx, regs.Rdx = word(ownAX), word(ownCX), word(ownDX)
-		regs.Eflags = regs.Eflags&^resultFlags | flagsOf(word(ownFlags)&0xffff)
+		regs.Eflags = regs.Eflags&^patch.ResultFlags | patch.FlagsOf(word(ownFlags)&0xffff)
 		x := p.all[uint32(word(ownSite))]
 		regs.Rip = x.inst.PC + uint64(x.inst.Len)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
-	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
@@ -104,7 +103,8 @@ func newProbes(tr *tracing) (*probes, error) {
 			p.spans = append(p.spans, tracee.Span{Start: low, End: high})
 		}
 	}
-	p.in = newInlined(tr.c, p)
+	p.in = newInlined(tr.c.Process, tr.c.Stage(), p, tr.c.placer.exposed)
+	tr.c.placer.useInlined(p.in)
 	return p, p.readLog()
 }
 
@@ -185,12 +185,6 @@ func (p *probes) site(pc uint64, m *tracee.Mapping) *probeSite {
 	x.fast = len(x.operands) == 1 && inst.Flow == x86.FlowNext && !o.Repeated && o.Size <= mostLogged &&
 		(!o.Conditional || inst.Op == "cmpxchg" || o.Access == evidence.Read) && !p.tr.code.runtime(pc)
 	return x
-}
-
-// engines reports whether the engine replaces this code.
-func (in *inlined) engines(pc, size uint64) bool {
-	w := patch.Window{Start: pc, End: pc + size}
-	return slices.ContainsFunc(in.patched(), w.Overlaps)
 }
 
 // share maps the memory for entries in both processes.

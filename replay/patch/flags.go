@@ -38,3 +38,12 @@ func FlagsUnread(code []byte, pc uint64) bool {
 	}
 	return false
 }
+
+// ResultFlags are carry, parity, adjust, zero, sign and overflow.
+const ResultFlags = 0x8d5
+
+// FlagWord is the result of lahf (ah) and seto (al) for rflags.
+func FlagWord(flags uint64) uint64 { return flags&0xd5<<8 | 2<<8 | flags>>11&1 }
+
+// FlagsOf is the inverse of FlagWord.
+func FlagsOf(word uint64) uint64 { return word>>8&0xd5 | word&1<<11 }

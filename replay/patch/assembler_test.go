@@ -1,4 +1,4 @@
-package replay
+package patch
 
 import (
 	"encoding/binary"
@@ -6,11 +6,7 @@ import (
 	"testing"
 
 	"diagnose/image/x86"
-	"diagnose/replay/patch"
 )
-
-// windowBase is the address of the tests' code.
-const windowBase = 0x555555554000
 
 func TestMovedInstructions(t *testing.T) {
 	const pc, page = windowBase + 0x100, windowBase + 0x100000
@@ -28,8 +24,8 @@ func TestMovedInstructions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &assembler{page: page}
-		if err := a.move(&inst); err != nil {
+		a := &Assembler{Base: page}
+		if err := a.Move(&inst); err != nil {
 			t.Errorf("%s: %v", x.name, err)
 			continue
 		}
@@ -55,7 +51,7 @@ func TestMovedInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&assembler{page: page}).move(&inst); !errors.Is(err, patch.ErrImpossible) {
+	if err := (&Assembler{Base: page}).Move(&inst); !errors.Is(err, ErrImpossible) {
 		t.Errorf("an instruction that cannot be told apart was moved: %v", err)
 	}
 }
@@ -68,8 +64,8 @@ func TestMovedBranches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &assembler{page: page}
-		if err := a.move(&inst); err != nil || !patch.Movable(&inst) {
+		a := &Assembler{Base: page}
+		if err := a.Move(&inst); err != nil || !Movable(&inst) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
