@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// breakpoints is the placer. It finds a place of the log by a probe or by a debug register of the
+// breakpoints stops threads at places that no event names. It finds a place of the log by a probe or by a debug register of the
 // thread, and a moment by another debug register. The recording identifies a place by the thread's
 // state. Equal states continue equally, so the first stop with the recorded state is the place.
 type breakpoints struct {
@@ -50,7 +50,7 @@ func newBreakpoints(p *tracee.Process, r *recorded.Recordings, giveWay func(*pat
 	return &breakpoints{process: p, recordings: r, giveWay: giveWay, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
 
-// useInlined implements placer.
+// useInlined says what else runs code in the program's text.
 func (b *breakpoints) useInlined(in *inlined) { b.inlined = in }
 
 func (b *breakpoints) of(t *tracee.Thread) *broken {
@@ -62,6 +62,8 @@ func (b *breakpoints) of(t *tracee.Thread) *broken {
 	return x
 }
 
+// arm is for DG_TRAP_ARM: the thread's next event, at this address of the image, is a preemption or
+// a signal that arrived between two events.
 func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
 	e, err := b.recordings.Stage().EventAt(event)
 	if err != nil {
@@ -114,7 +116,8 @@ func (b *breakpoints) expose(pc uint64) error {
 	return nil
 }
 
-// last handles a thread that has done its last event. If the core has it outside of the engine, or
+// last is for DG_TRAP_LAST: the thread has done its last event and continues to its pc in the core.
+// moveHold: it is there already. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
 func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 	if b.recordings.Core == nil || !b.recordings.IsLast() {
@@ -133,6 +136,7 @@ func (b *breakpoints) last(t *tracee.Thread) (move, error) {
 	return move{}, b.await(t, p)
 }
 
+// first does the same as last for a thread without any event, before it runs.
 func (b *breakpoints) first(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (move, error) {
 	p := finalPlace(b.process, b.recordings.Core, end)
 	if p == nil {
@@ -148,7 +152,9 @@ func (b *breakpoints) first(t *tracee.Thread, end *recorded.Thread, regs *ptrace
 	return move{}, b.await(t, p)
 }
 
-func (b *breakpoints) breakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error {
+// BreakAt makes trap return moveArrived when the thread is at pc for the count-th time from now on.
+// pc 0 cancels that.
+func (b *breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error {
 	x := b.of(t)
 	if err := b.demote(t, uint64(pc)); err != nil {
 		return err
@@ -182,11 +188,13 @@ func (x *broken) set(tid int) error {
 	return tracee.SetDebug(tid, x.watches, pcs...)
 }
 
+// breaks reports whether a debug register of the thread is used.
 func (b *breakpoints) breaks(t *tracee.Thread) bool {
 	x := b.threads[t.TID]
 	return x != nil && x.registers > 0
 }
 
+// trap is called at a SIGTRAP that is not from the engine.
 func (b *breakpoints) trap(t *tracee.Thread, regs *ptrace.Registers) (move, error) {
 	x := b.threads[t.TID]
 	if x == nil {

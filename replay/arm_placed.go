@@ -17,7 +17,8 @@ func (x *probe) at(pc uint64) *x86.Inst {
 	return nil
 }
 
-// faulted implements placer. The program's handler gets the address of the faulting instruction
+// faulted is for a fault of the program's instruction. If a probe has a copy of it elsewhere, the
+// instruction is executed at its original address from then on. The program's handler gets the address of the faulting instruction
 // and returns to it. That must be in the program's own text, so the text is restored.
 func (b *breakpoints) faulted(t *tracee.Thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
@@ -56,7 +57,8 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 	return false
 }
 
-// original implements placer.
+// original changes the registers of a thread at or after such a copy to those that it would have in
+// the program's text.
 func (b *breakpoints) original(regs *ptrace.Registers) {
 	if x := b.probeAt(regs.Rip); x != nil {
 		x.original(regs)
@@ -70,7 +72,8 @@ func (b *breakpoints) leaveProbe(p *place) {
 	p.probe = nil
 }
 
-// moved and compares look up the probe whose code a pc follows.
+// moved returns the program's instruction that a probe has executed elsewhere, if pc is right after
+// that copy; nil for any other pc.
 func (b *breakpoints) moved(pc uint64) *x86.Inst {
 	if x := b.probeAt(pc); x != nil {
 		return x.at(pc)
@@ -78,6 +81,7 @@ func (b *breakpoints) moved(pc uint64) *x86.Inst {
 	return nil
 }
 
+// compares reports whether pc is after an instruction of a probe itself.
 func (b *breakpoints) compares(pc uint64) bool {
 	x := b.probeAt(pc)
 	return x != nil && x.at(pc) == nil

@@ -97,7 +97,7 @@ func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 	return w
 }
 
-// exposed implements placer.
+// exposed is called when a window of inlined has been removed, or a jump from its code.
 func (b *breakpoints) exposed(w *inlineWindow) error {
 	for tid, x := range b.threads {
 		p := x.place

@@ -18,10 +18,15 @@ func (e *MomentError) Error() string {
 	return fmt.Sprintf("replay: the moment %v was not reached: %s", e.Moment, e.What)
 }
 
+// momentBreaker makes a thread stop at the place of a Moment.
+type momentBreaker interface {
+	BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error
+}
+
 // hookQueue has the pending hooks, in the order of their events.
 type hookQueue struct {
 	process *tracee.Process
-	placer  placer
+	placer  momentBreaker
 	list    []Hook
 	// armed: the event of the first hook has occurred.
 	armed bool
@@ -48,7 +53,7 @@ func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 	}
 	var err error
 	if c.hooks.armed {
-		if err = c.placer.breakAt(t, 0, 0); err == nil {
+		if err = c.placer.BreakAt(t, 0, 0); err == nil {
 			err = c.hooks.next(t, evidence.Moment{Thread: hook.At.Thread, Ordinal: hook.At.Ordinal + 1})
 		}
 	} else {
@@ -88,7 +93,7 @@ func (q *hookQueue) arm(t *tracee.Thread, before evidence.Moment) error {
 		}
 		pc, count = evidence.Addr(regs.Rip), 1
 	}
-	if err := q.placer.breakAt(t, pc, max(count, 1)); err != nil {
+	if err := q.placer.BreakAt(t, pc, max(count, 1)); err != nil {
 		return err
 	}
 	q.armed = true
@@ -107,7 +112,7 @@ func (q *hookQueue) missed() *Hook {
 
 // arrived handles a thread at the place of a hook.
 func (c *controller) arrived(t *tracee.Thread) error {
-	if err := c.placer.breakAt(t, 0, 0); err != nil {
+	if err := c.placer.BreakAt(t, 0, 0); err != nil {
 		return err
 	}
 	if err := c.StopAll(); err != nil {

@@ -24,12 +24,11 @@ func ownRecordings(o record.Outcome) *recorded.Recordings {
 
 // fakePlacer notes the calls that it gets.
 type fakePlacer struct {
-	placer
 	pc    evidence.Addr
 	count uint64
 }
 
-func (f *fakePlacer) breakAt(_ *tracee.Thread, pc evidence.Addr, count uint64) error {
+func (f *fakePlacer) BreakAt(_ *tracee.Thread, pc evidence.Addr, count uint64) error {
 	f.pc, f.count = pc, count
 	return nil
 }

@@ -88,7 +88,7 @@ func registers(a *inlineAssembler) {
 	a.gs(opLoad, hardDX, ownDX)
 }
 
-// inline implements inlineCode.
+// inline implements inline.Code.
 func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 	x := p.all[s.number]
 	if x.fast {
@@ -251,7 +251,7 @@ func (p *probes) reads(a *inlineAssembler, to int) {
 	}
 }
 
-// shared implements inlineCode.
+// shared implements inline.Code.
 func (p *probes) shared(a *inlineAssembler) error {
 	a.common = map[string]uint64{}
 	for _, x := range []struct {

@@ -15,7 +15,7 @@ import (
 // signal, or into the engine, where they wait.
 type runner struct {
 	process *tracee.Process
-	placer  placer
+	placer  *breakpoints
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
 	stepper *step.Stepper
 }

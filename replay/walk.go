@@ -90,7 +90,7 @@ func (c *controller) walkOn(t *tracee.Thread, w *walker) (more bool, err error) 
 			return false, err
 		}
 	} else if regs.Rsp < w.waitsSP { // a deeper call of the same code
-		return true, c.placer.breakAt(t, evidence.Addr(w.waits), 1)
+		return true, c.placer.BreakAt(t, evidence.Addr(w.waits), 1)
 	}
 	for {
 		waits, err := w.followOne(t, s, &regs)
@@ -101,7 +101,7 @@ func (c *controller) walkOn(t *tracee.Thread, w *walker) (more bool, err error) 
 		case err != nil:
 			return false, err
 		case waits:
-			return true, c.placer.breakAt(t, evidence.Addr(w.waits), 1)
+			return true, c.placer.BreakAt(t, evidence.Addr(w.waits), 1)
 		}
 	}
 }
