@@ -18,7 +18,7 @@ type breakpoints struct {
 	process    *tracee.Process
 	recordings *recorded.Recordings
 	// inlined runs code of ours in the text, too; nil: nothing does.
-	inlined *inlined
+	inlined *Inlined
 	// giveWay removes what else would be in a window.
 	giveWay func(*patch.Window) error
 	threads map[int]*broken
@@ -51,7 +51,7 @@ func newBreakpoints(p *tracee.Process, r *recorded.Recordings, giveWay func(*pat
 }
 
 // useInlined says what else runs code in the program's text.
-func (b *breakpoints) useInlined(in *inlined) { b.inlined = in }
+func (b *breakpoints) useInlined(in *Inlined) { b.inlined = in }
 
 func (b *breakpoints) of(t *tracee.Thread) *broken {
 	x := b.threads[t.TID]
@@ -111,7 +111,7 @@ func (b *breakpoints) await(t *tracee.Thread, p *place) error {
 // expose makes a pc visible to a debug register.
 func (b *breakpoints) expose(pc uint64) error {
 	if in := b.inlined; in != nil {
-		return in.expose(pc)
+		return in.Expose(pc)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 	if in == nil {
 		return nil
 	}
-	x, at := in.windowAt(pc)
+	x, at := in.WindowOf(pc)
 	if x == nil {
 		return nil
 	}
@@ -98,10 +98,10 @@ func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 }
 
 // exposed is called when a window of inlined has been removed, or a jump from its code.
-func (b *breakpoints) exposed(w *inlineWindow) error {
+func (b *breakpoints) exposed(w *Window) error {
 	for tid, x := range b.threads {
 		p := x.place
-		if p == nil || p.probe == nil || !slices.Contains(w.at, p.probe.Start) {
+		if p == nil || p.probe == nil || !slices.Contains(w.Copies, p.probe.Start) {
 			continue
 		}
 		t := b.process.Threads[tid]
@@ -196,7 +196,7 @@ func (p *place) differing(m *tracee.Memory) (check, bool) {
 // obstructed reports whether a probe would conflict with other threads' places or probes, or with
 // a moment.
 func (b *breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
-	if in := b.inlined; in != nil && in.overlapsWindow(w) {
+	if in := b.inlined; in != nil && in.OverlapsWindow(w) {
 		return true
 	}
 	for tid, other := range b.threads {

@@ -12,55 +12,55 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// inlined runs code of ours at instructions of the program, inside of the process. Around each of
+// Inlined runs code of ours at instructions of the program, inside of the process. Around each of
 // them there is a window (patch.FindWindow). Its first bytes are a jump to our memory, which has
 // copies of the window's instructions and our code at those requested. The code itself comes from
-// inlineCode. Where no window is possible, an int3 replaces the instruction.
+// Code. Where no window is possible, an int3 replaces the instruction.
 //
 // The code is installed while only one thread can be in the text. Reads of the process's memory
 // return the program's own bytes (Memory).
-type inlined struct {
+type Inlined struct {
 	process *tracee.Process
 	stage   *recorded.Stage
-	code    inlineCode
+	code    Code
 	// exposed is called when a window has been removed, or a jump from its code.
-	exposed func(w *inlineWindow) error
-	sites   map[uint64]*inlineSite
-	// returns are addresses that the program reaches without a jump of its own: signal handlers
+	exposed func(w *Window) error
+	sites   map[uint64]*Site
+	// Returns are addresses that the program reaches without a jump of its own: signal handlers
 	// return to them.
-	returns []uint64
+	Returns []uint64
 	// windows are in ascending order.
-	windows []*inlineWindow
+	windows []*Window
 	arenas  []*arena
-	// traps are the sites by the address after the int3 that stops for them.
-	traps map[uint64]*inlineSite
+	// Traps are the sites by the address after the int3 that stops for them.
+	Traps map[uint64]*Site
 }
 
-// inlineCode makes the code that runs at instructions.
-type inlineCode interface {
-	// shared appends the code that the sites of an arena share. inline appends the code that
+// Code makes the code that runs at instructions.
+type Code interface {
+	// Shared appends the code that the sites of an arena share. inline appends the code that
 	// replaces a site's instruction; a.program appends the instruction itself.
-	shared(a *inlineAssembler) error
-	inline(a *inlineAssembler, s *inlineSite) error
-	// trapped handles a thread that was stopped by an int3 of that code, or by one that replaces
+	Shared(a *Assembler) error
+	Inline(a *Assembler, s *Site) error
+	// Trapped handles a thread that was stopped by an int3 of that code, or by one that replaces
 	// the instruction.
-	trapped(t *tracee.Thread, s *tracee.SignalStop, site *inlineSite) error
-	// faulted handles a fault in our own code; false: the fault is not from it.
-	faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error)
+	Trapped(t *tracee.Thread, s *tracee.SignalStop, site *Site) error
+	// Faulted handles a fault in our own code; false: the fault is not from it.
+	Faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error)
 }
 
-// inlineSite is an instruction at which our code runs.
-type inlineSite struct {
-	inst   x86.Inst
-	number int
-	window *inlineWindow // nil: it is an int3
+// Site is an instruction at which our code runs.
+type Site struct {
+	Inst   x86.Inst
+	Number int
+	window *Window // nil: it is an int3
 }
 
-// inlineWindow is a window with the addresses of the copies of its instructions.
-type inlineWindow struct {
+// Window is a window with the addresses of the copies of its instructions.
+type Window struct {
 	patch.Window
-	at    []uint64
-	sites []*inlineSite
+	Copies    []uint64
+	sites []*Site
 	jumps []tracee.Words
 }
 
@@ -76,20 +76,20 @@ type placedCode struct {
 	inst *x86.Inst
 }
 
-func newInlined(p *tracee.Process, s *recorded.Stage, code inlineCode, exposed func(*inlineWindow) error) *inlined {
-	return &inlined{process: p, stage: s, code: code, exposed: exposed, sites: map[uint64]*inlineSite{}, traps: map[uint64]*inlineSite{}}
+func New(p *tracee.Process, s *recorded.Stage, code Code, exposed func(*Window) error) *Inlined {
+	return &Inlined{process: p, stage: s, code: code, exposed: exposed, sites: map[uint64]*Site{}, Traps: map[uint64]*Site{}}
 }
 
-// install puts the code at those sites whose objects are loaded, through a stopped thread, and
+// Install puts the code at those sites whose objects are loaded, through a stopped thread, and
 // returns the other sites.
-func (in *inlined) install(t *tracee.Thread, sites []*inlineSite) (left []*inlineSite, err error) {
+func (in *Inlined) Install(t *tracee.Thread, sites []*Site) (left []*Site, err error) {
 	maps, err := tracee.ReadMaps(in.process.PID)
 	if err != nil {
 		return nil, err
 	}
-	byMapping := map[uint64][]*inlineSite{}
+	byMapping := map[uint64][]*Site{}
 	for _, s := range sites {
-		m := maps.Containing(s.inst.PC)
+		m := maps.Containing(s.Inst.PC)
 		if m == nil || m.Perms[2] != 'x' {
 			left = append(left, s)
 			continue
@@ -97,17 +97,17 @@ func (in *inlined) install(t *tracee.Thread, sites []*inlineSite) (left []*inlin
 		byMapping[m.Start] = append(byMapping[m.Start], s)
 	}
 	for _, list := range byMapping {
-		slices.SortFunc(list, func(a, b *inlineSite) int { return cmp.Compare(a.inst.PC, b.inst.PC) })
+		slices.SortFunc(list, func(a, b *Site) int { return cmp.Compare(a.Inst.PC, b.Inst.PC) })
 		if err := in.installIn(t, list); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(in.windows, func(a, b *inlineWindow) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(in.windows, func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
 	return left, nil
 }
 
 // installIn installs sites of one mapping, in ascending order.
-func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
+func (in *Inlined) installIn(t *tracee.Thread, sites []*Site) error {
 	windows := in.chooseWindows(sites)
 	if len(windows) > 0 {
 		if err := in.assemble(t, windows); err != nil {
@@ -125,7 +125,7 @@ func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
 		}
 	}
 	for _, s := range sites {
-		in.sites[s.inst.PC] = s
+		in.sites[s.Inst.PC] = s
 		if s.window == nil {
 			if err := in.trap(s); err != nil {
 				return err
@@ -136,29 +136,29 @@ func (in *inlined) installIn(t *tracee.Thread, sites []*inlineSite) error {
 }
 
 // trap replaces an instruction by an int3.
-func (in *inlined) trap(s *inlineSite) error {
+func (in *Inlined) trap(s *Site) error {
 	s.window = nil
-	in.traps[s.inst.PC+1] = s
-	return in.process.Memory.Replace(s.inst.PC, []byte{0xcc})
+	in.Traps[s.Inst.PC+1] = s
+	return in.process.Memory.Replace(s.Inst.PC, []byte{0xcc})
 }
 
 // chooseWindows finds windows for sites. A window may have several sites.
-func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
+func (in *Inlined) chooseWindows(sites []*Site) []*Window {
 	pcs := make([]uint64, 0, len(sites))
 	for _, s := range sites {
-		pcs = append(pcs, s.inst.PC)
+		pcs = append(pcs, s.Inst.PC)
 	}
 	search := patch.NewEntrySearch(pcs...)
 	text, base, known := in.process.SearchEntries(search, pcs...)
 	if !known {
 		return nil
 	}
-	for _, pc := range in.returns {
+	for _, pc := range in.Returns {
 		search.Add(pc)
 	}
 	entries := search.Sorted()
 	taken := in.patched()
-	var list []*inlineWindow
+	var list []*Window
 	for _, s := range sites {
 		if n := len(list); n > 0 && list[n-1].add(s) {
 			continue
@@ -169,11 +169,11 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 			i, _ := slices.BinarySearch(entries, list[n-1].End)
 			border = slices.Insert(slices.Clone(entries), i, list[n-1].End)
 		}
-		w := patch.FindWindow(text, base, s.inst.PC, border)
-		if w == nil || slices.ContainsFunc(taken, w.Overlaps) || slices.ContainsFunc(list, func(x *inlineWindow) bool { return w.Overlaps(&x.Window) }) {
+		w := patch.FindWindow(text, base, s.Inst.PC, border)
+		if w == nil || slices.ContainsFunc(taken, w.Overlaps) || slices.ContainsFunc(list, func(x *Window) bool { return w.Overlaps(&x.Window) }) {
 			continue
 		}
-		x := &inlineWindow{Window: *w}
+		x := &Window{Window: *w}
 		if x.add(s) {
 			list = append(list, x)
 		}
@@ -182,7 +182,7 @@ func (in *inlined) chooseWindows(sites []*inlineSite) []*inlineWindow {
 }
 
 // patched returns the text that the engine replaces.
-func (in *inlined) patched() []*patch.Window {
+func (in *Inlined) patched() []*patch.Window {
 	var list []*patch.Window
 	for p := range in.stage.Patches() {
 		list = append(list, &patch.Window{Start: p.At, End: p.At + uint64(max(p.Length, 2))})
@@ -191,8 +191,8 @@ func (in *inlined) patched() []*patch.Window {
 }
 
 // add adds a site to the window if its instruction is in it.
-func (w *inlineWindow) add(s *inlineSite) bool {
-	if !slices.ContainsFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == s.inst.PC }) {
+func (w *Window) add(s *Site) bool {
+	if !slices.ContainsFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == s.Inst.PC }) {
 		return false
 	}
 	w.sites = append(w.sites, s)
@@ -205,7 +205,7 @@ const mostInline = 1536
 
 // assemble writes the code of windows into an arena. A window whose code is not possible has no
 // jumps.
-func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
+func (in *Inlined) assemble(t *tracee.Thread, windows []*Window) error {
 	count := 1
 	for _, w := range windows {
 		count += len(w.sites)
@@ -223,8 +223,8 @@ func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 	}
 	x := &arena{Span: tracee.Span{Start: base, End: base + size}}
 	in.process.Mapped = append(in.process.Mapped, x.Span)
-	a := &inlineAssembler{Assembler: patch.Assembler{Base: base}, in: in, arena: x}
-	if err := in.code.shared(a); err != nil {
+	a := &Assembler{Assembler: patch.Assembler{Base: base}, in: in, arena: x}
+	if err := in.code.Shared(a); err != nil {
 		return err
 	}
 	for _, w := range windows {
@@ -243,15 +243,15 @@ func (in *inlined) assemble(t *tracee.Thread, windows []*inlineWindow) error {
 }
 
 // give gives up a window: its sites get an int3.
-func (w *inlineWindow) give() {
+func (w *Window) give() {
 	for _, s := range w.sites {
 		s.window = nil
 	}
 	w.jumps = nil
 }
 
-// arenaAt returns the arena that has a pc.
-func (in *inlined) arenaAt(pc uint64) *arena {
+// ArenaAt returns the arena that has a pc.
+func (in *Inlined) ArenaAt(pc uint64) *arena {
 	for _, x := range in.arenas {
 		if pc >= x.Start && pc < x.End {
 			return x

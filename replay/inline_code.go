@@ -9,15 +9,15 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// inlineAssembler writes the code of an arena.
-type inlineAssembler struct {
+// Assembler writes the code of an arena.
+type Assembler struct {
 	patch.Assembler
-	in    *inlined
+	in    *Inlined
 	arena *arena
-	// common are the addresses of code that sites share, by name.
-	common map[string]uint64
-	labels map[string]int
-	wanted []wantedLabel
+	// Common are the addresses of code that sites share, by name.
+	Common map[string]uint64
+	Labels map[string]int
+	Wanted []wantedLabel
 }
 
 type wantedLabel struct {
@@ -26,7 +26,7 @@ type wantedLabel struct {
 }
 
 // window appends a window's code, and makes its jumps.
-func (a *inlineAssembler) window(w *inlineWindow) (err error) {
+func (a *Assembler) window(w *Window) (err error) {
 	before, placed := a.Len(), len(a.arena.placed)
 	defer func() {
 		if err != nil {
@@ -35,16 +35,16 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 		}
 	}()
 	start := a.Here()
-	w.at = w.at[:0]
+	w.Copies = w.Copies[:0]
 	for i := range w.Moved {
 		inst := &w.Moved[i]
-		w.at = append(w.at, a.Here())
+		w.Copies = append(w.Copies, a.Here())
 		a.Write([]byte{0x0f, 0x1f, 0x44, 0, 0}) // nop: room for a jump to the probe of a place
 		if err := a.one(w, inst); err != nil {
 			return err
 		}
 	}
-	if err := a.jump(w.End); err != nil {
+	if err := a.Jump(w.End); err != nil {
 		return err
 	}
 	from := w.Start
@@ -61,21 +61,21 @@ func (a *inlineAssembler) window(w *inlineWindow) (err error) {
 	return nil
 }
 
-func (a *inlineAssembler) one(w *inlineWindow, inst *x86.Inst) error {
+func (a *Assembler) one(w *Window, inst *x86.Inst) error {
 	for _, s := range w.sites {
-		if s.inst.PC == inst.PC {
-			a.labels, a.wanted = map[string]int{}, nil
-			if err := a.in.code.inline(a, s); err != nil {
+		if s.Inst.PC == inst.PC {
+			a.Labels, a.Wanted = map[string]int{}, nil
+			if err := a.in.code.Inline(a, s); err != nil {
 				return err
 			}
-			return a.resolve()
+			return a.Resolve()
 		}
 	}
-	return a.program(inst)
+	return a.Program(inst)
 }
 
-// program appends a copy of an instruction of the program.
-func (a *inlineAssembler) program(inst *x86.Inst) error {
+// Program appends a copy of an instruction of the program.
+func (a *Assembler) Program(inst *x86.Inst) error {
 	start := a.Here()
 	if err := a.Move(inst); err != nil {
 		return err
@@ -84,31 +84,31 @@ func (a *inlineAssembler) program(inst *x86.Inst) error {
 	return nil
 }
 
-// jump appends a jump to an address.
-func (a *inlineAssembler) jump(to uint64) error {
+// Jump appends a jump to an address.
+func (a *Assembler) Jump(to uint64) error {
 	a.WriteByte(0xe9)
 	return a.Relative(to, 4)
 }
 
-// trap appends an int3 that stops for a site.
-func (a *inlineAssembler) trap(s *inlineSite) {
+// Trap appends an int3 that stops for a site.
+func (a *Assembler) Trap(s *Site) {
 	a.WriteByte(0xcc)
-	a.in.traps[a.Here()] = s
+	a.in.Traps[a.Here()] = s
 }
 
-func (a *inlineAssembler) label(name string) { a.labels[name] = a.Len() }
+func (a *Assembler) Label(name string) { a.Labels[name] = a.Len() }
 
-// to appends an instruction that ends with the displacement of a label.
-func (a *inlineAssembler) to(label string, code ...byte) {
+// ToLabel appends an instruction that ends with the displacement of a label.
+func (a *Assembler) ToLabel(label string, code ...byte) {
 	a.Write(code)
-	a.wanted = append(a.wanted, wantedLabel{a.Len(), label})
+	a.Wanted = append(a.Wanted, wantedLabel{a.Len(), label})
 	a.Word(0)
 }
 
-func (a *inlineAssembler) resolve() error {
+func (a *Assembler) Resolve() error {
 	code := a.Bytes()
-	for _, w := range a.wanted {
-		at, found := a.labels[w.name]
+	for _, w := range a.Wanted {
+		at, found := a.Labels[w.name]
 		if !found {
 			return fmt.Errorf("replay: no label %s", w.name)
 		}
@@ -119,52 +119,52 @@ func (a *inlineAssembler) resolve() error {
 
 // The registers that our code uses, by hardware number.
 const (
-	hardAX = 0
-	hardCX = 1
-	hardDX = 2
-	hardBX = 3
-	hardSP = 4
-	hardSI = 6
-	hardDI = 7
+	HardAX = 0
+	HardCX = 1
+	HardDX = 2
+	HardBX = 3
+	HardSP = 4
+	HardSI = 6
+	HardDI = 7
 )
 
 // hardware maps DWARF's numbers of the general registers to the hardware's.
 var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// gs appends an instruction with a register and a word of the thread's own memory, to which %gs
+// OwnMemory appends an instruction with a register and a word of the thread's own memory, to which %gs
 // points.
-func (a *inlineAssembler) gs(opcode, reg byte, offset int) {
+func (a *Assembler) OwnMemory(opcode, reg byte, offset int) {
 	a.Write([]byte{0x65, 0x48, opcode, reg<<3 | 4, 0x25})
 	a.Word(uint64(offset))
 }
 
 const (
-	opStore = 0x89 // mov register, memory
-	opLoad  = 0x8b
-	opAdd   = 0x03
-	opCmp   = 0x3b
+	OpStore = 0x89 // mov register, memory
+	OpLoad  = 0x8b
+	OpAdd   = 0x03
+	OpCmp   = 0x3b
 )
 
-// at appends an instruction with a register and a word at an offset from a base register.
-func (a *inlineAssembler) at(opcode, reg, base byte, offset int) {
+// AtBase appends an instruction with a register and a word at an offset from a base register.
+func (a *Assembler) AtBase(opcode, reg, base byte, offset int) {
 	a.Write([]byte{0x48, opcode, 0x80 | reg<<3 | base})
 	a.Word(uint64(offset))
 }
 
-// constant appends mov $value, register.
-func (a *inlineAssembler) constant(reg byte, value uint64) {
+// Constant appends mov $value, register.
+func (a *Assembler) Constant(reg byte, value uint64) {
 	a.Write(binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8 + reg}, value))
 }
 
-// address appends lea operand, %rcx, without the segment's base. The program's registers must be
+// Address appends lea operand, %rcx, without the segment's base. The program's registers must be
 // unchanged.
-func (a *inlineAssembler) address(m *x86.Memory) error {
+func (a *Assembler) Address(m *x86.Memory) error {
 	switch {
 	case m.Base == x86.RIP:
 		a.Write([]byte{0x48, 0x8d, 0x0d})
 		return a.Relative(m.Target, 4)
 	case m.Absolute:
-		a.constant(hardCX, m.Target)
+		a.Constant(HardCX, m.Target)
 		return nil
 	}
 	rex, base, index, scale := byte(0x48), byte(5), byte(4), byte(0)
@@ -185,7 +185,7 @@ func (a *inlineAssembler) address(m *x86.Memory) error {
 	if m.Disp != int64(int32(m.Disp)) {
 		return patch.ErrImpossible
 	}
-	a.Write([]byte{rex, 0x8d, mod | hardCX<<3 | 4, scale<<6 | index<<3 | base})
+	a.Write([]byte{rex, 0x8d, mod | HardCX<<3 | 4, scale<<6 | index<<3 | base})
 	a.Word(uint64(m.Disp))
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// original sets the pc of a thread at a copied instruction in an arena to the instruction's
+// Original sets the pc of a thread at a copied instruction in an arena to the instruction's
 // address in the program's text.
-func (in *inlined) original(regs *ptrace.Registers) bool {
-	x := in.arenaAt(regs.Rip)
+func (in *Inlined) Original(regs *ptrace.Registers) bool {
+	x := in.ArenaAt(regs.Rip)
 	if x == nil {
 		return false
 	}
@@ -30,22 +30,22 @@ func (in *inlined) original(regs *ptrace.Registers) bool {
 	return false
 }
 
-// windowAt returns the window that has an instruction, and the address of its copy; nil if there
+// WindowOf returns the window that has an instruction, and the address of its copy; nil if there
 // is none.
-func (in *inlined) windowAt(pc uint64) (w *inlineWindow, at uint64) {
+func (in *Inlined) WindowOf(pc uint64) (w *Window, at uint64) {
 	for _, w := range in.windows {
 		for i := range w.Moved {
 			if w.Moved[i].PC == pc {
-				return w, w.at[i]
+				return w, w.Copies[i]
 			}
 		}
 	}
 	return nil, 0
 }
 
-// expose removes the window that hides a pc. Its sites get an int3.
-func (in *inlined) expose(pc uint64) error {
-	i := slices.IndexFunc(in.windows, func(w *inlineWindow) bool { return w.Hides(pc) })
+// Expose removes the window that hides a pc. Its sites get an int3.
+func (in *Inlined) Expose(pc uint64) error {
+	i := slices.IndexFunc(in.windows, func(w *Window) bool { return w.Hides(pc) })
 	if i < 0 {
 		return nil
 	}
@@ -64,45 +64,45 @@ func (in *inlined) expose(pc uint64) error {
 	return in.exposed(w)
 }
 
-// remove restores all of the program's text.
-func (in *inlined) remove() error {
+// Remove restores all of the program's text.
+func (in *Inlined) Remove() error {
 	for len(in.process.Memory.Replaced) > 0 {
 		if err := in.process.Memory.Restore(in.process.Memory.Replaced[0].Addr); err != nil {
 			return err
 		}
 	}
-	in.windows, in.sites = nil, map[uint64]*inlineSite{}
+	in.windows, in.sites = nil, map[uint64]*Site{}
 	return nil
 }
 
-// stop handles a signal of a thread in our code. done: nothing is left to do.
-func (in *inlined) stop(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+// HandleStop handles a signal of a thread in our code. done: nothing is left to do.
+func (in *Inlined) HandleStop(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
 	if s.Signal == unix.SIGTRAP && s.Code == tracee.FromKernel {
-		site := in.traps[s.Regs.Rip]
+		site := in.Traps[s.Regs.Rip]
 		if site == nil {
 			return false, nil
 		}
-		return true, in.code.trapped(t, s, site)
+		return true, in.code.Trapped(t, s, site)
 	}
-	if s.Code <= 0 || !IsFault(s.Signal) || in.arenaAt(s.Regs.Rip) == nil {
+	if s.Code <= 0 || !tracee.IsFault(s.Signal) || in.ArenaAt(s.Regs.Rip) == nil {
 		return false, nil
 	}
-	if done, err := in.code.faulted(t, s); done || err != nil {
+	if done, err := in.code.Faulted(t, s); done || err != nil {
 		return done, err
 	}
-	if !in.original(&s.Regs) {
+	if !in.Original(&s.Regs) {
 		return false, fmt.Errorf("replay: %s at %#x, in code of the tool's", wording.Signal(int(s.Signal)), s.Regs.Rip)
 	}
-	if err := in.expose(s.Regs.Rip); err != nil {
+	if err := in.Expose(s.Regs.Rip); err != nil {
 		return false, err
 	}
 	return false, ptrace.SetRegisters(t.TID, &s.Regs)
 }
 
-// stepOver makes a stopped thread execute a site's instruction at its own address. Of an
+// StepOver makes a stopped thread execute a site's instruction at its own address. Of an
 // instruction that repeats it executes one repetition. stop is set if another stop occurred, which
 // must be handled.
-func (in *inlined) stepOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (in *Inlined) StepOver(t *tracee.Thread, site *Site, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
 		stop, err = in.until(t, ptrace.Step, tracee.TrapTrace)
 		return err
@@ -116,19 +116,19 @@ func (in *inlined) stepOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Reg
 // passed reads the registers of a thread that has stopped. If another stop occurred at an
 // instruction that a window hides, the window is removed: the thread continues there, perhaps
 // after a handler.
-func (in *inlined) passed(t *tracee.Thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
+func (in *Inlined) passed(t *tracee.Thread, stop *ptrace.Stop, regs *ptrace.Registers) (err error) {
 	if stop != nil && stop.Kind == ptrace.Ended {
 		return nil
 	}
 	if *regs, err = ptrace.GetRegisters(t.TID); err != nil || stop == nil {
 		return err
 	}
-	return in.expose(regs.Rip)
+	return in.Expose(regs.Rip)
 }
 
-// runOver is stepOver for an instruction that repeats, with all repetitions.
-func (in *inlined) runOver(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
-	end := int64(site.inst.PC) + int64(site.inst.Len)
+// RunOver is stepOver for an instruction that repeats, with all repetitions.
+func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+	end := int64(site.Inst.PC) + int64(site.Inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
 		own := make([]byte, 1)
 		if _, err := in.process.Memory.Memory.ReadAt(own, end); err != nil {
@@ -160,8 +160,8 @@ const resumeFlag = 0x10000
 
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
-func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Registers, do func() error) error {
-	jumps := []tracee.Words{{Addr: site.inst.PC, Data: []byte{0xcc}}}
+func (in *Inlined) inPlace(t *tracee.Thread, site *Site, regs *ptrace.Registers, do func() error) error {
+	jumps := []tracee.Words{{Addr: site.Inst.PC, Data: []byte{0xcc}}}
 	if site.window != nil {
 		jumps = site.window.jumps
 	}
@@ -174,7 +174,7 @@ func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 			return err
 		}
 	}
-	regs.Rip, regs.Orig_rax = site.inst.PC, ^uint64(0)
+	regs.Rip, regs.Orig_rax = site.Inst.PC, ^uint64(0)
 	// A debug register at the instruction has stopped the thread before the site did. It would
 	// stop it here again and again.
 	regs.Eflags |= resumeFlag
@@ -194,7 +194,7 @@ func (in *inlined) inPlace(t *tracee.Thread, site *inlineSite, regs *ptrace.Regi
 
 // until resumes a thread until a trap with this code. Signals that were sent to it are not
 // delivered to the program (controller.sent).
-func (in *inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
+func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
 	for {
 		if err := on(t.TID, 0); err != nil {
 			return nil, err
@@ -213,38 +213,38 @@ func (in *inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, t
 		switch code := tracee.SignalCode(&info); {
 		case stop.Signal == unix.SIGTRAP && code == trap:
 			return nil, nil
-		case code > 0 && IsFault(stop.Signal):
+		case code > 0 && tracee.IsFault(stop.Signal):
 			return &stop, nil
 		}
 	}
 }
 
-// goOn moves a thread from an instruction that a window hides to the instruction's copy in our
+// ContinueInCopy moves a thread from an instruction that a window hides to the instruction's copy in our
 // memory.
-func (in *inlined) goOn(t *tracee.Thread, regs *ptrace.Registers) error {
+func (in *Inlined) ContinueInCopy(t *tracee.Thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
 		if !w.Hides(regs.Rip) {
 			continue
 		}
 		for i := range w.Moved {
 			if w.Moved[i].PC == regs.Rip {
-				regs.Rip = w.at[i]
+				regs.Rip = w.Copies[i]
 				return ptrace.SetRegisters(t.TID, regs)
 			}
 		}
-		return in.expose(regs.Rip)
+		return in.Expose(regs.Rip)
 	}
 	return nil
 }
 
-// engines reports whether the engine replaces this code.
-func (in *inlined) engines(pc, size uint64) bool {
+// ReplacedByEngine reports whether the engine replaces this code.
+func (in *Inlined) ReplacedByEngine(pc, size uint64) bool {
 	w := patch.Window{Start: pc, End: pc + size}
 	return slices.ContainsFunc(in.patched(), w.Overlaps)
 }
 
-// overlapsWindow reports whether the window covers text that is replaced already.
-func (in *inlined) overlapsWindow(w *patch.Window) bool {
+// OverlapsWindow reports whether the window covers text that is replaced already.
+func (in *Inlined) OverlapsWindow(w *patch.Window) bool {
 	for _, x := range in.windows {
 		if w.Overlaps(&x.Window) {
 			return true

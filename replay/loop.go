@@ -114,7 +114,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: tracee.SignalCode(&info), Info: info, Regs: regs}
 	if c.tracing != nil && c.tracing.probes != nil {
-		if done, err := c.tracing.probes.in.stop(t, &s); done || err != nil {
+		if done, err := c.tracing.probes.in.HandleStop(t, &s); done || err != nil {
 			return err
 		}
 	}

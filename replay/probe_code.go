@@ -67,30 +67,30 @@ const (
 
 // keep saves the registers that our code uses. The flags are last because a lea does not change
 // them.
-func keep(a *inlineAssembler) {
-	a.gs(opStore, hardAX, ownAX)
-	a.gs(opStore, hardCX, ownCX)
-	a.gs(opStore, hardDX, ownDX)
+func keep(a *Assembler) {
+	a.OwnMemory(OpStore, HardAX, ownAX)
+	a.OwnMemory(OpStore, HardCX, ownCX)
+	a.OwnMemory(OpStore, HardDX, ownDX)
 	a.Write([]byte{0x9f, 0x0f, 0x90, 0xc0}) // lahf; seto %al
-	a.gs(opStore, hardAX, ownFlags)
-	a.gs(opLoad, hardAX, ownAX)
+	a.OwnMemory(OpStore, HardAX, ownFlags)
+	a.OwnMemory(OpLoad, HardAX, ownAX)
 }
 
-func give(a *inlineAssembler) {
-	a.gs(opLoad, hardAX, ownFlags)
+func give(a *Assembler) {
+	a.OwnMemory(OpLoad, HardAX, ownFlags)
 	a.Write([]byte{0x04, 0x7f, 0x9e}) // add $0x7f, %al, which sets the overflow; sahf
 	registers(a)
 }
 
-func registers(a *inlineAssembler) {
-	a.gs(opLoad, hardAX, ownAX)
-	a.gs(opLoad, hardCX, ownCX)
-	a.gs(opLoad, hardDX, ownDX)
+func registers(a *Assembler) {
+	a.OwnMemory(OpLoad, HardAX, ownAX)
+	a.OwnMemory(OpLoad, HardCX, ownCX)
+	a.OwnMemory(OpLoad, HardDX, ownDX)
 }
 
-// inline implements inline.Code.
-func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
-	x := p.all[s.number]
+// Inline implements inline.Code.
+func (p *probes) Inline(a *Assembler, s *Site) error {
+	x := p.all[s.Number]
 	if x.fast {
 		return p.logged(a, s, x)
 	}
@@ -103,26 +103,26 @@ func (p *probes) inline(a *inlineAssembler, s *inlineSite) error {
 		if err := p.within(a, o, "hit", "miss"+string(rune('0'+i))); err != nil {
 			return err
 		}
-		a.label("miss" + string(rune('0'+i)))
+		a.Label("miss" + string(rune('0'+i)))
 	}
 	give(a)
-	if err := a.program(&s.inst); err != nil {
+	if err := a.Program(&s.Inst); err != nil {
 		return err
 	}
-	a.to("end", 0xe9)
-	a.label("hit")
+	a.ToLabel("end", 0xe9)
+	a.Label("hit")
 	give(a)
-	a.trap(s)
+	a.Trap(s)
 	a.Write([]byte{0x0f, 0x0b}) // not reached
-	a.label("end")
+	a.Label("end")
 	return nil
 }
 
 // within jumps to the label hit if an operand may touch a watched word, and to miss if not. At
 // hit, %rcx is the operand's address.
-func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) error {
+func (p *probes) within(a *Assembler, o *x86.Operand, hit, miss string) error {
 	m := &o.Memory
-	if err := a.address(m); err != nil {
+	if err := a.Address(m); err != nil {
 		return err
 	}
 	if m.Segment == x86.SegFS {
@@ -135,20 +135,20 @@ func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) er
 	size := uint64(o.Size)
 	if m.Base == x86.RIP || m.Absolute {
 		if p.touches(m.Target, size) && m.Segment == x86.SegNone {
-			a.to(hit, 0xe9)
+			a.ToLabel(hit, 0xe9)
 			return nil
 		}
 		if m.Segment == x86.SegNone {
-			a.to(miss, 0xe9)
+			a.ToLabel(miss, 0xe9)
 			return nil
 		}
 	}
 	hull := p.hull()
-	a.constant(hardAX, hull.Start-size+1)
+	a.Constant(HardAX, hull.Start-size+1)
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x29, 0xc2}) // mov %rcx, %rdx; sub %rax, %rdx
-	a.constant(hardAX, hull.Size()+size-1)
+	a.Constant(HardAX, hull.Size()+size-1)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
-	a.to(miss, 0x0f, 0x83)            // jae
+	a.ToLabel(miss, 0x0f, 0x83)       // jae
 	a.Write([]byte{0xb8})             // mov $size, %eax
 	a.Word(size)
 	return p.ranges(a, hit, miss)
@@ -156,112 +156,112 @@ func (p *probes) within(a *inlineAssembler, o *x86.Operand, hit, miss string) er
 
 // withinRepeats does the same for all that a string instruction with a repeat prefix may touch, in
 // either direction. %rcx is the address of its first access.
-func (p *probes) withinRepeats(a *inlineAssembler, o *x86.Operand, hit, miss string) {
+func (p *probes) withinRepeats(a *Assembler, o *x86.Operand, hit, miss string) {
 	hull := p.hull()
-	a.gs(opLoad, hardAX, ownCX)
+	a.OwnMemory(OpLoad, HardAX, ownCX)
 	a.Write([]byte{0x48, 0x69, 0xc0}) // imul $size, %rax
 	a.Word(uint64(o.Size))
 	a.Write([]byte{0x48, 0x8d, 0x14, 0x01}) // lea (%rcx,%rax), %rdx
 	a.Write([]byte{0x48, 0x83, 0xc2, 8})    // add $8, %rdx
 	a.Write([]byte{0x48, 0x29, 0xc1})       // sub %rax, %rcx
-	a.constant(hardAX, hull.Start)
+	a.Constant(HardAX, hull.Start)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
-	a.to(miss, 0x0f, 0x86)            // jbe
-	a.constant(hardAX, hull.End)
+	a.ToLabel(miss, 0x0f, 0x86)       // jbe
+	a.Constant(HardAX, hull.End)
 	a.Write([]byte{0x48, 0x39, 0xc1}) // cmp %rax, %rcx
-	a.to(miss, 0x0f, 0x83)            // jae
-	a.to(hit, 0xe9)
+	a.ToLabel(miss, 0x0f, 0x83)       // jae
+	a.ToLabel(hit, 0xe9)
 }
 
 // ranges checks the watched ranges for an access of %eax bytes at %rcx that is within their hull.
-func (p *probes) ranges(a *inlineAssembler, hit, miss string) error {
+func (p *probes) ranges(a *Assembler, hit, miss string) error {
 	if len(p.spans) == 1 {
-		a.to(hit, 0xe9)
+		a.ToLabel(hit, 0xe9)
 		return nil
 	}
-	a.to(hit, 0x48, 0x8d, 0x15) // lea hit(%rip), %rdx
-	a.gs(opStore, hardDX, ownHit)
-	a.to(miss, 0x48, 0x8d, 0x15)
-	return a.jump(a.common["ranges"])
+	a.ToLabel(hit, 0x48, 0x8d, 0x15) // lea hit(%rip), %rdx
+	a.OwnMemory(OpStore, HardDX, ownHit)
+	a.ToLabel(miss, 0x48, 0x8d, 0x15)
+	return a.Jump(a.Common["ranges"])
 }
 
 // logged appends the code for an instruction whose accesses are logged in the process.
-func (p *probes) logged(a *inlineAssembler, s *inlineSite, x *probeSite) error {
+func (p *probes) logged(a *Assembler, s *Site, x *probeSite) error {
 	o := x.operands[0]
 	size := o.Size
 	keep(a)
 	if err := p.within(a, o, "hit", "miss"); err != nil {
 		return err
 	}
-	a.label("hit")
-	a.gs(opStore, hardCX, ownAddr)
+	a.Label("hit")
+	a.OwnMemory(OpStore, HardCX, ownAddr)
 	p.copyWords(a, size, ownBefore, "before")
 	give(a)
-	if err := a.program(&s.inst); err != nil {
+	if err := a.Program(&s.Inst); err != nil {
 		return err
 	}
 	keep(a)
-	a.gs(opLoad, hardCX, ownAddr)
+	a.OwnMemory(OpLoad, HardCX, ownAddr)
 	p.copyWords(a, size, ownAfter, "after")
 	a.Write([]byte{0x65, 0xc7, 0x04, 0x25}) // movl number, %gs:ownSite
 	a.Word(ownSite)
-	a.Word(uint64(s.number))
-	a.to("back", 0x48, 0x8d, 0x15) // lea back(%rip), %rdx
-	if err := a.jump(a.common["log"]); err != nil {
+	a.Word(uint64(s.Number))
+	a.ToLabel("back", 0x48, 0x8d, 0x15) // lea back(%rip), %rdx
+	if err := a.Jump(a.Common["log"]); err != nil {
 		return err
 	}
-	a.label("back")
+	a.Label("back")
 	give(a)
-	a.to("end", 0xe9)
-	a.label("miss")
+	a.ToLabel("end", 0xe9)
+	a.Label("miss")
 	give(a)
-	if err := a.program(&s.inst); err != nil {
+	if err := a.Program(&s.Inst); err != nil {
 		return err
 	}
-	a.label("end")
+	a.Label("end")
 	return nil
 }
 
 // copyWords copies the words that an access at %rcx touches.
-func (p *probes) copyWords(a *inlineAssembler, size, to int, name string) {
+func (p *probes) copyWords(a *Assembler, size, to int, name string) {
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x83, 0xe2, 0xf8}) // mov %rcx, %rdx; and $-8, %rdx
-	a.at(opLoad, hardAX, hardDX, 0)
+	a.AtBase(OpLoad, HardAX, HardDX, 0)
 	p.reads(a, to)
-	a.gs(opStore, hardAX, to)
+	a.OwnMemory(OpStore, HardAX, to)
 	for n := 1; n < mostWords && size > 8*(n-1)+1; n++ {
 		// Word n is touched if the offset of the address in the first word plus the size is more
 		// than 8n.
 		if size <= 8*n {
 			a.Write([]byte{0x89, 0xc8, 0x83, 0xe0, 7, 0x83, 0xf8, byte(8*n - size)}) // mov %ecx, %eax; and $7, %eax; cmp
-			a.to(name, 0x0f, 0x86)                                                   // jbe
+			a.ToLabel(name, 0x0f, 0x86)                                              // jbe
 		}
-		a.at(opLoad, hardAX, hardDX, 8*n)
+		a.AtBase(OpLoad, HardAX, HardDX, 8*n)
 		p.reads(a, to)
-		a.gs(opStore, hardAX, to+8*n)
+		a.OwnMemory(OpStore, HardAX, to+8*n)
 	}
-	a.label(name)
+	a.Label(name)
 }
 
 // reads notes that the instruction just appended reads the program's memory before the program's
 // own instruction does. That memory may not be mapped.
-func (p *probes) reads(a *inlineAssembler, to int) {
+func (p *probes) reads(a *Assembler, to int) {
 	const length = 7
 	if to == ownBefore {
-		p.loads[a.Here()-length] = readPlace{a.Base, a.labels}
+		p.loads[a.Here()-length] = readPlace{a.Base, a.Labels}
 	}
 }
 
-// shared implements inline.Code.
-func (p *probes) shared(a *inlineAssembler) error {
-	a.common = map[string]uint64{}
+// Shared implements inline.Code.
+func (p *probes) Shared(a *Assembler) error {
+	a.Common = map[string]uint64{}
 	for _, x := range []struct {
 		name string
-		code func(*inlineAssembler)
+		code func(*Assembler)
 	}{{"ranges", p.rangesCode}, {"log", p.logCode}} {
-		a.labels, a.wanted = map[string]int{}, nil
-		a.common[x.name] = a.Here()
+		a.Labels, a.Wanted = map[string]int{}, nil
+		a.Common[x.name] = a.Here()
 		x.code(a)
-		if err := a.resolve(); err != nil {
+		if err := a.Resolve(); err != nil {
 			return err
 		}
 	}
@@ -270,56 +270,56 @@ func (p *probes) shared(a *inlineAssembler) error {
 
 // rangesCode takes an access of %eax bytes at %rcx. It jumps to ownHit if the access touches a
 // watched range, else to %rdx.
-func (p *probes) rangesCode(a *inlineAssembler) {
-	a.gs(opStore, hardDX, ownMiss)
-	a.gs(opStore, hardBX, ownBX)
-	a.constant(hardBX, p.base+blockRanges)
+func (p *probes) rangesCode(a *Assembler) {
+	a.OwnMemory(OpStore, HardDX, ownMiss)
+	a.OwnMemory(OpStore, HardBX, ownBX)
+	a.Constant(HardBX, p.base+blockRanges)
 	a.Write([]byte{0x48, 0x01, 0xc8}) // add %rcx, %rax
-	a.label("next")
-	a.at(opLoad, hardDX, hardBX, 0)
+	a.Label("next")
+	a.AtBase(OpLoad, HardDX, HardBX, 0)
 	a.Write([]byte{0x48, 0x39, 0xc2})       // cmp %rax, %rdx
-	a.to("none", 0x0f, 0x83)                // jae: they are in ascending order, the last is ^0
-	a.at(opCmp, hardCX, hardBX, 8)          // cmp 8(%rbx), %rcx
-	a.to("found", 0x0f, 0x82)               // jb
+	a.ToLabel("none", 0x0f, 0x83)           // jae: they are in ascending order, the last is ^0
+	a.AtBase(OpCmp, HardCX, HardBX, 8)      // cmp 8(%rbx), %rcx
+	a.ToLabel("found", 0x0f, 0x82)          // jb
 	a.Write([]byte{0x48, 0x83, 0xc3, 0x10}) // add $16, %rbx
-	a.to("next", 0xe9)
+	a.ToLabel("next", 0xe9)
 	for _, end := range []struct {
 		name string
 		to   int
 	}{{"none", ownMiss}, {"found", ownHit}} {
-		a.label(end.name)
-		a.gs(opLoad, hardBX, ownBX)
+		a.Label(end.name)
+		a.OwnMemory(OpLoad, HardBX, ownBX)
 		a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:
 		a.Word(uint64(end.to))
 	}
 }
 
 // logCode writes an entry, or stops the thread if there is no room, and then jumps to %rdx.
-func (p *probes) logCode(a *inlineAssembler) {
+func (p *probes) logCode(a *Assembler) {
 	var thread agent.RawRThread
 	var control agent.RawControl
-	a.gs(opStore, hardDX, ownReturn)
-	a.constant(hardCX, p.base)
+	a.OwnMemory(OpStore, HardDX, ownReturn)
+	a.Constant(HardCX, p.base)
 	a.Write([]byte{0xb8, 1, 0, 0, 0})             // mov $1, %eax
 	a.Write([]byte{0xf0, 0x48, 0x0f, 0xc1, 0x01}) // lock xadd %rax, (%rcx): blockHead
-	a.label("again")
-	a.at(opCmp, hardAX, hardCX, blockLimit)
-	a.to("room", 0x0f, 0x82) // jb
-	a.trap(p.full)
-	a.to("again", 0xe9)
-	a.label("room")
+	a.Label("again")
+	a.AtBase(OpCmp, HardAX, HardCX, blockLimit)
+	a.ToLabel("room", 0x0f, 0x82) // jb
+	a.Trap(p.full)
+	a.ToLabel("again", 0xe9)
+	a.Label("room")
 	a.Write([]byte{0x48, 0xff, 0xc0}) // inc %rax
-	a.gs(opStore, hardAX, ownEntry)
+	a.OwnMemory(OpStore, HardAX, ownEntry)
 	a.Write([]byte{0x48, 0xff, 0xc8, 0x25}) // dec %rax; and $(ringEntries-1), %eax
 	a.Word(ringEntries - 1)
 	a.Write([]byte{0x48, 0xc1, 0xe0, 7})    // shl $7, %rax: entryBytes
 	a.Write([]byte{0x48, 0x8d, 0x84, 0x01}) // lea blockRing(%rcx,%rax), %rax
 	a.Word(blockRing)
-	a.gs(opLoad, hardDX, ownAddr)
-	a.at(opStore, hardDX, hardAX, entryAddr)
+	a.OwnMemory(OpLoad, HardDX, ownAddr)
+	a.AtBase(OpStore, HardDX, HardAX, entryAddr)
 	for n := range 2 * mostWords { // the words before and after are adjacent in both places
-		a.gs(opLoad, hardDX, ownBefore+8*n)
-		a.at(opStore, hardDX, hardAX, entryBefore+8*n)
+		a.OwnMemory(OpLoad, HardDX, ownBefore+8*n)
+		a.AtBase(OpStore, HardDX, HardAX, entryBefore+8*n)
 	}
 	a.Write([]byte{0x65, 0x8b, 0x14, 0x25}) // mov %gs:ownSite, %edx
 	a.Word(ownSite)
@@ -331,67 +331,67 @@ func (p *probes) logCode(a *inlineAssembler) {
 	a.Word(entrySite + 4)
 	a.Write([]byte{0x48, 0x89, 0xa0}) // mov %rsp, entrySP(%rax)
 	a.Word(entrySP)
-	a.gs(opStore, hardBX, ownBX)
+	a.OwnMemory(OpStore, HardBX, ownBX)
 	a.Write([]byte{0x31, 0xdb}) // xor %ebx, %ebx
-	a.constant(hardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
-	a.at(opLoad, hardCX, hardDX, int(unsafe.Offsetof(control.Consumed)-unsafe.Offsetof(control.Holder)))
-	a.at(opStore, hardCX, hardAX, entryConsumed)
-	a.at(opStore, hardBX, hardAX, entryWho)
-	a.at(opStore, hardBX, hardAX, entryReal)
-	a.at(opStore, hardBX, hardAX, entryOrdinal)
+	a.Constant(HardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
+	a.AtBase(OpLoad, HardCX, HardDX, int(unsafe.Offsetof(control.Consumed)-unsafe.Offsetof(control.Holder)))
+	a.AtBase(OpStore, HardCX, HardAX, entryConsumed)
+	a.AtBase(OpStore, HardBX, HardAX, entryWho)
+	a.AtBase(OpStore, HardBX, HardAX, entryReal)
+	a.AtBase(OpStore, HardBX, HardAX, entryOrdinal)
 	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
-	a.to("no owner", 0x0f, 0x84)            // jz
+	a.ToLabel("no owner", 0x0f, 0x84)       // jz
 	a.Write([]byte{0x48, 0xc1, 0xe2, 16})   // shl $16, %rdx: DG_THREAD_SLOT
-	a.constant(hardCX, agent.EngineThreads)
+	a.Constant(HardCX, agent.EngineThreads)
 	a.Write([]byte{0x48, 0x01, 0xca}) // add %rcx, %rdx
 	for _, f := range []struct{ from, to int }{{int(unsafe.Offsetof(thread.RealTID)), entryReal},
 		{int(unsafe.Offsetof(thread.Ordinal)), entryOrdinal}, {int(unsafe.Offsetof(thread.Index)), entryWho}} {
-		a.at(opLoad, hardCX, hardDX, f.from)
-		a.at(opStore, hardCX, hardAX, f.to)
+		a.AtBase(OpLoad, HardCX, HardDX, f.from)
+		a.AtBase(OpStore, HardCX, HardAX, f.to)
 	}
 	if len(p.tr.c.request.watching.Locks) > 0 {
 		p.locksCode(a)
 	}
-	a.label("no owner")
-	a.at(opStore, hardBX, hardAX, entryHeld)
-	a.gs(opLoad, hardBX, ownBX)
-	a.gs(opLoad, hardDX, ownEntry)
-	a.at(opStore, hardDX, hardAX, entryDone)
-	a.constant(hardCX, p.base)
-	a.at(opCmp, hardDX, hardCX, blockStop) // cmp blockStop(%rcx), %rdx
-	a.to("on", 0x0f, 0x82)                 // jb
-	a.trap(p.each)
-	a.label("on")
+	a.Label("no owner")
+	a.AtBase(OpStore, HardBX, HardAX, entryHeld)
+	a.OwnMemory(OpLoad, HardBX, ownBX)
+	a.OwnMemory(OpLoad, HardDX, ownEntry)
+	a.AtBase(OpStore, HardDX, HardAX, entryDone)
+	a.Constant(HardCX, p.base)
+	a.AtBase(OpCmp, HardDX, HardCX, blockStop) // cmp blockStop(%rcx), %rdx
+	a.ToLabel("on", 0x0f, 0x82)                // jb
+	a.Trap(p.each)
+	a.Label("on")
 	a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:ownReturn
 	a.Word(ownReturn)
 }
 
 // locksCode computes the bits of the locks that the thread holds in %rbx. The thread's id is in
 // the upper half of %rcx.
-func (p *probes) locksCode(a *inlineAssembler) {
-	a.gs(opStore, hardSI, ownSI)
-	a.gs(opStore, hardDI, ownDI)
+func (p *probes) locksCode(a *Assembler) {
+	a.OwnMemory(OpStore, HardSI, ownSI)
+	a.OwnMemory(OpStore, HardDI, ownDI)
 	a.Write([]byte{0x48, 0xc1, 0xe9, 32, 0xbe, 1, 0, 0, 0}) // shr $32, %rcx; mov $1, %esi
-	a.constant(hardDI, p.base+blockLocks)
-	a.label("lock")
-	a.at(opLoad, hardDX, hardDI, 0)
+	a.Constant(HardDI, p.base+blockLocks)
+	a.Label("lock")
+	a.AtBase(OpLoad, HardDX, HardDI, 0)
 	a.Write([]byte{0x48, 0x85, 0xd2}) // test %rdx, %rdx
-	a.to("locks", 0x0f, 0x84)         // jz
+	a.ToLabel("locks", 0x0f, 0x84)    // jz
 	p.lockLoads[a.Here()] = true
 	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
-	a.to("free", 0x0f, 0x84)
+	a.ToLabel("free", 0x0f, 0x84)
 	a.Write([]byte{0x83, 0x7f, 8, 0}) // cmpl $0, 8(%rdi): a word without an owner
-	a.to("held", 0x0f, 0x84)
-	a.Write([]byte{0x39, 0xca}) // cmp %ecx, %edx
-	a.to("free", 0x0f, 0x85)    // jne
-	a.label("held")
+	a.ToLabel("held", 0x0f, 0x84)
+	a.Write([]byte{0x39, 0xca})   // cmp %ecx, %edx
+	a.ToLabel("free", 0x0f, 0x85) // jne
+	a.Label("held")
 	a.Write([]byte{0x48, 0x09, 0xf3}) // or %rsi, %rbx
-	a.label("free")
+	a.Label("free")
 	a.Write([]byte{0x48, 0x01, 0xf6, 0x48, 0x83, 0xc7, 0x10}) // add %rsi, %rsi; add $16, %rdi
-	a.to("lock", 0xe9)
-	a.label("locks")
-	a.gs(opLoad, hardSI, ownSI)
-	a.gs(opLoad, hardDI, ownDI)
+	a.ToLabel("lock", 0xe9)
+	a.Label("locks")
+	a.OwnMemory(OpLoad, HardSI, ownSI)
+	a.OwnMemory(OpLoad, HardDI, ownDI)
 }
 
 // tables returns the ranges and locks that the code reads.

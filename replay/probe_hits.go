@@ -141,7 +141,7 @@ func (p *probes) readLog() error {
 		}
 		position++
 		if e.Kind == eventlog.KindSignal && len(e.Args) > 1 && eventlog.SignalPlace(e.Args[0]) == eventlog.PlaceAsync {
-			p.in.returns = append(p.in.returns, e.Args[1])
+			p.in.Returns = append(p.in.Returns, e.Args[1])
 		}
 		for _, x := range e.Payloads {
 			k := kernelAccess{thread: e.Thread, ordinal: e.Ordinal, position: position, pc: evidence.Addr(e.Site), addr: uint64(x.Addr), size: uint64(len(x.Data))}

@@ -55,12 +55,12 @@ func (c *controller) withoutProbes(regs *ptrace.Registers) {
 func (p *probes) original(regs *ptrace.Registers) {
 	own := regs.Gs_base
 	regs.Gs_base = 0
-	if p.in.original(regs) || own < p.base+blockOwn || p.in.arenaAt(regs.Rip) == nil {
+	if p.in.Original(regs) || own < p.base+blockOwn || p.in.ArenaAt(regs.Rip) == nil {
 		return
 	}
 	// It is in our code. If the instruction is known, the program's pc is after it.
 	at := own - p.base
-	if p.in.traps[regs.Rip] == p.each && at+ownBytes <= blockRing {
+	if p.in.Traps[regs.Rip] == p.each && at+ownBytes <= blockRing {
 		memory := p.block[at : at+ownBytes]
 		word := func(at int) uint64 { return binary.LittleEndian.Uint64(memory[at:]) }
 		regs.Rax, regs.Rcx, regs.Rdx = word(ownAX), word(ownCX), word(ownDX)
@@ -70,8 +70,8 @@ func (p *probes) original(regs *ptrace.Registers) {
 	}
 }
 
-// trapped implements inlineCode.
-func (p *probes) trapped(t *tracee.Thread, s *tracee.SignalStop, site *inlineSite) error {
+// Trapped implements Code.
+func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *Site) error {
 	c := p.tr.c
 	behind := t
 	if site != p.each {
@@ -93,14 +93,14 @@ func (p *probes) trapped(t *tracee.Thread, s *tracee.SignalStop, site *inlineSit
 	if stop != nil {
 		return c.handle(*stop)
 	}
-	if err := p.in.goOn(t, &s.Regs); err != nil {
+	if err := p.in.ContinueInCopy(t, &s.Regs); err != nil {
 		return err
 	}
 	return c.resume(t)
 }
 
-// faulted implements inlineCode.
-func (p *probes) faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
+// Faulted implements Code.
+func (p *probes) Faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	if s.Signal != unix.SIGSEGV && s.Signal != unix.SIGBUS {
 		return false, nil
 	}
@@ -127,8 +127,8 @@ type touch struct {
 
 // step makes a thread execute a site's instruction, with all its repetitions, and makes hits of
 // its accesses. stop is any other stop that occurred.
-func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inlineSite) (stop *ptrace.Stop, err error) {
-	x := p.all[site.number]
+func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *Site) (stop *ptrace.Stop, err error) {
+	x := p.all[site.Number]
 	regs.Rip = x.inst.PC
 	for {
 		touches, err := p.about(x, regs)
@@ -142,7 +142,7 @@ func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inlineSite
 			}
 			continue
 		}
-		if stop, err = p.in.stepOver(t, site, regs); stop != nil || err != nil {
+		if stop, err = p.in.StepOver(t, site, regs); stop != nil || err != nil {
 			return stop, err
 		}
 		if len(touches) > 0 {
@@ -224,11 +224,11 @@ func (p *probes) stepped(t *tracee.Thread, x *probeSite, regs *ptrace.Registers,
 
 // skip lets a string instruction repeat until its next repetition touches a watched word. done: it
 // ended without touching one.
-func (p *probes) skip(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, site *inlineSite) (done bool, stop *ptrace.Stop, err error) {
+func (p *probes) skip(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, site *Site) (done bool, stop *ptrace.Stop, err error) {
 	next := p.next(x, regs)
 	left := regs.Rcx - next
 	regs.Rcx = next
-	stop, err = p.in.runOver(t, site, regs)
+	stop, err = p.in.RunOver(t, site, regs)
 	if err != nil {
 		return false, nil, err
 	}

@@ -32,13 +32,13 @@ import (
 // accesses of system calls are taken from the log.
 type probes struct {
 	tr  *tracing
-	in  *inlined
+	in  *Inlined
 	all []*probeSite
 	// waiting are the instructions whose objects are not loaded yet.
 	waiting []uint64
 	// full and each stand for an int3: full if the ring has no room, each if every entry is
 	// inspected.
-	full, each *inlineSite
+	full, each *Site
 	loads      map[uint64]readPlace
 	lockLoads  map[uint64]bool
 
@@ -82,7 +82,7 @@ const MostProbed = 256
 
 func newProbes(tr *tracing) (*probes, error) {
 	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
-		full: &inlineSite{}, each: &inlineSite{}}
+		full: &Site{}, each: &Site{}}
 	for _, pc := range tr.c.request.watching.Probes {
 		p.waiting = append(p.waiting, uint64(pc))
 	}
@@ -103,7 +103,7 @@ func newProbes(tr *tracing) (*probes, error) {
 			p.spans = append(p.spans, tracee.Span{Start: low, End: high})
 		}
 	}
-	p.in = newInlined(tr.c.Process, tr.c.Stage(), p, tr.c.placer.exposed)
+	p.in = New(tr.c.Process, tr.c.Stage(), p, tr.c.placer.exposed)
 	tr.c.placer.useInlined(p.in)
 	return p, p.readLog()
 }
@@ -137,7 +137,7 @@ func (p *probes) install(t *tracee.Thread) error {
 	if err != nil {
 		return err
 	}
-	var sites []*inlineSite
+	var sites []*Site
 	p.waiting = slices.DeleteFunc(p.waiting, func(pc uint64) bool {
 		m := maps.Containing(pc)
 		if m == nil || m.Perms[2] != 'x' || m.Path == "" {
@@ -145,15 +145,15 @@ func (p *probes) install(t *tracee.Thread) error {
 		}
 		if x := p.site(pc, m); x != nil && p.onlyWrites && !x.writes() {
 			return true // its accesses are left out
-		} else if x != nil && !p.in.engines(pc, uint64(x.inst.Len)) {
-			sites = append(sites, &inlineSite{inst: x.inst, number: len(p.all)})
+		} else if x != nil && !p.in.ReplacedByEngine(pc, uint64(x.inst.Len)) {
+			sites = append(sites, &Site{Inst: x.inst, Number: len(p.all)})
 			p.all = append(p.all, x)
 		} else {
 			p.tr.c.result.Unprobed = append(p.tr.c.result.Unprobed, evidence.Addr(pc))
 		}
 		return true
 	})
-	_, err = p.in.install(t, sites)
+	_, err = p.in.Install(t, sites)
 	return err
 }
 
@@ -272,7 +272,7 @@ func (p *probes) finish() error {
 	for _, pc := range p.waiting {
 		c.result.Unprobed = append(c.result.Unprobed, evidence.Addr(pc))
 	}
-	if err := p.in.remove(); err != nil {
+	if err := p.in.Remove(); err != nil {
 		return err
 	}
 	for tid, t := range c.Threads {
