@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"diagnose/evidence"
+	"diagnose/replay/inline"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record/eventlog"
@@ -11,14 +12,14 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// breakpoints stops threads at places that no event names. It finds a place of the log by a probe or by a debug register of the
+// Breakpoints stops threads at places that no event names. It finds a place of the log by a probe or by a debug register of the
 // thread, and a moment by another debug register. The recording identifies a place by the thread's
 // state. Equal states continue equally, so the first stop with the recorded state is the place.
-type breakpoints struct {
+type Breakpoints struct {
 	process    *tracee.Process
 	recordings *recorded.Recordings
 	// inlined runs code of ours in the text, too; nil: nothing does.
-	inlined *Inlined
+	inlined *inline.Inlined
 	// giveWay removes what else would be in a window.
 	giveWay func(*patch.Window) error
 	threads map[int]*broken
@@ -46,14 +47,14 @@ type placedPC struct {
 	pc     uint64
 }
 
-func newBreakpoints(p *tracee.Process, r *recorded.Recordings, giveWay func(*patch.Window) error) *breakpoints {
-	return &breakpoints{process: p, recordings: r, giveWay: giveWay, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
+func New(p *tracee.Process, r *recorded.Recordings, giveWay func(*patch.Window) error) *Breakpoints {
+	return &Breakpoints{process: p, recordings: r, giveWay: giveWay, threads: map[int]*broken{}, placedAt: map[placedPC]bool{}}
 }
 
-// useInlined says what else runs code in the program's text.
-func (b *breakpoints) useInlined(in *Inlined) { b.inlined = in }
+// UseInlined says what else runs code in the program's text.
+func (b *Breakpoints) UseInlined(in *inline.Inlined) { b.inlined = in }
 
-func (b *breakpoints) of(t *tracee.Thread) *broken {
+func (b *Breakpoints) of(t *tracee.Thread) *broken {
 	x := b.threads[t.TID]
 	if x == nil {
 		x = &broken{watches: &b.process.WatchRegisters}
@@ -62,9 +63,9 @@ func (b *breakpoints) of(t *tracee.Thread) *broken {
 	return x
 }
 
-// arm is for DG_TRAP_ARM: the thread's next event, at this address of the image, is a preemption or
+// Arm is for DG_TRAP_ARM: the thread's next event, at this address of the image, is a preemption or
 // a signal that arrived between two events.
-func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
+func (b *Breakpoints) Arm(t *tracee.Thread, event uint64) error {
 	e, err := b.recordings.Stage().EventAt(event)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (b *breakpoints) arm(t *tracee.Thread, event uint64) error {
 }
 
 // await makes trap stop the thread at the place.
-func (b *breakpoints) await(t *tracee.Thread, p *place) error {
+func (b *Breakpoints) await(t *tracee.Thread, p *place) error {
 	x := b.of(t)
 	if old := x.place; old != nil && old.probe != nil {
 		if err := old.probe.remove(t); err != nil {
@@ -109,52 +110,52 @@ func (b *breakpoints) await(t *tracee.Thread, p *place) error {
 }
 
 // expose makes a pc visible to a debug register.
-func (b *breakpoints) expose(pc uint64) error {
+func (b *Breakpoints) expose(pc uint64) error {
 	if in := b.inlined; in != nil {
 		return in.Expose(pc)
 	}
 	return nil
 }
 
-// last is for DG_TRAP_LAST: the thread has done its last event and continues to its pc in the core.
-// moveHold: it is there already. If the core has it outside of the engine, or
+// Last is for DG_TRAP_LAST: the thread has done its last event and continues to its pc in the core.
+// Holds: it is there already. If the core has it outside of the engine, or
 // preempted at a point of its code, it ends at that place.
-func (b *breakpoints) last(t *tracee.Thread) (move, error) {
+func (b *Breakpoints) Last(t *tracee.Thread) (Move, error) {
 	if b.recordings.Core == nil || !b.recordings.IsLast() {
-		return move{}, nil
+		return Move{}, nil
 	}
 	end := b.recordings.RecordedThreads()[t.Index]
 	if end == nil || end.Raw.Inside != 0 && !end.Preempted() || end.Clones() || end.Failed && b.recordings.FaultOutcome() {
-		return move{}, nil // it stops by itself
+		return Move{}, nil // it stops by itself
 	}
 	p := finalPlace(b.process, b.recordings.Core, end)
 	if control, err := b.process.ReadControl(); err != nil {
-		return move{}, err
+		return Move{}, err
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
-		return move{}, nil
+		return Move{}, nil
 	}
-	return move{}, b.await(t, p)
+	return Move{}, b.await(t, p)
 }
 
-// first does the same as last for a thread without any event, before it runs.
-func (b *breakpoints) first(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (move, error) {
+// First does the same as last for a thread without any event, before it runs.
+func (b *Breakpoints) First(t *tracee.Thread, end *recorded.Thread, regs *ptrace.Registers) (Move, error) {
 	p := finalPlace(b.process, b.recordings.Core, end)
 	if p == nil {
-		return move{}, nil
+		return Move{}, nil
 	}
 	if p.equal(regs, nil) {
 		if same, err := p.matches(t); err != nil {
-			return move{}, err
+			return Move{}, err
 		} else if same {
-			return move{kind: moveHold}, nil
+			return Move{Kind: Holds}, nil
 		}
 	}
-	return move{}, b.await(t, p)
+	return Move{}, b.await(t, p)
 }
 
-// BreakAt makes trap return moveArrived when the thread is at pc for the count-th time from now on.
+// BreakAt makes trap return Arrived when the thread is at pc for the count-th time from now on.
 // pc 0 cancels that.
-func (b *breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error {
+func (b *Breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) error {
 	x := b.of(t)
 	if err := b.demote(t, uint64(pc)); err != nil {
 		return err
@@ -188,17 +189,17 @@ func (x *broken) set(tid int) error {
 	return tracee.SetDebug(tid, x.watches, pcs...)
 }
 
-// breaks reports whether a debug register of the thread is used.
-func (b *breakpoints) breaks(t *tracee.Thread) bool {
+// UsesRegister reports whether a debug register of the thread is used.
+func (b *Breakpoints) UsesRegister(t *tracee.Thread) bool {
 	x := b.threads[t.TID]
 	return x != nil && x.registers > 0
 }
 
-// trap is called at a SIGTRAP that is not from the engine.
-func (b *breakpoints) trap(t *tracee.Thread, regs *ptrace.Registers) (move, error) {
+// HandleTrap is called at a SIGTRAP that is not from the engine.
+func (b *Breakpoints) HandleTrap(t *tracee.Thread, regs *ptrace.Registers) (Move, error) {
 	x := b.threads[t.TID]
 	if x == nil {
-		return move{kind: moveForeign}, nil
+		return Move{Kind: Foreign}, nil
 	}
 	p := x.place
 	if p != nil && p.probe != nil && regs.Rip == p.probe.hit {
@@ -217,22 +218,22 @@ func (b *breakpoints) trap(t *tracee.Thread, regs *ptrace.Registers) (move, erro
 			// this pc.
 			if here {
 				again := *regs
-				again.Eflags &^= flagResume
+				again.Eflags &^= FlagResume
 				if err := ptrace.SetRegisters(t.TID, &again); err != nil {
-					return move{}, err
+					return Move{}, err
 				}
 			}
-			return move{kind: moveArrived}, nil
+			return Move{Kind: Arrived}, nil
 		}
 		if !here {
-			return move{}, nil
+			return Move{}, nil
 		}
 	}
 	if !here && preempts {
-		return move{}, nil
+		return Move{}, nil
 	}
 	if !here {
-		return move{kind: moveForeign}, nil
+		return Move{Kind: Foreign}, nil
 	}
 	if p.probe != nil {
 		return b.reachedLifted(t, x, regs)
@@ -243,39 +244,39 @@ func (b *breakpoints) trap(t *tracee.Thread, regs *ptrace.Registers) (move, erro
 	return b.reached(t, x, regs)
 }
 
-const flagResume = 0x10000
+const FlagResume = 0x10000
 
 // probed handles a thread that a probe has stopped.
-func (b *breakpoints) probed(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) probed(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	p := x.place
 	at, err := p.probe.registersAtPlace(regs)
 	if err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	if !p.equal(&at, nil) {
-		return move{}, nil
+		return Move{}, nil
 	}
 	if same, err := p.matches(t); err != nil {
-		return move{}, err
+		return Move{}, err
 	} else if !same {
-		return move{}, p.probe.compareMore(t, p, regs)
+		return Move{}, p.probe.compareMore(t, p, regs)
 	}
 	if err := ptrace.SetRegisters(t.TID, &at); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	if err := p.probe.remove(t); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	p.probe, *regs = nil, at
 	return b.arrive(t, x, regs)
 }
 
 // reached handles a thread at the pc of its place.
-func (b *breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	p := x.place
 	if p.equal(regs, nil) {
 		if same, err := p.matches(t); err != nil {
-			return move{}, err
+			return Move{}, err
 		} else if same {
 			return b.arrive(t, x, regs)
 		}
@@ -284,12 +285,12 @@ func (b *breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Register
 			return b.repeat(t, x, regs, length)
 		}
 	}
-	return move{}, b.retryProbe(t, x, regs)
+	return Move{}, b.retryProbe(t, x, regs)
 }
 
 // retryProbe tries again to install a probe, for a thread that is at pc. The thread continues
 // after the comparison, so it may come from inside of the window.
-func (b *breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Registers) error {
+func (b *Breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Registers) error {
 	p := x.place
 	if !p.retry || b.lifted {
 		return nil
@@ -308,48 +309,48 @@ func (b *breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Regis
 	return x.set(t.TID)
 }
 
-func (b *breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	p := x.place
 	if p.unread {
 		regs.Eflags = regs.Eflags&^patch.ResultFlags | p.results
 		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
-			return move{}, err
+			return Move{}, err
 		}
 	}
 	x.place = nil
 	if err := x.set(t.TID); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	if p.signal == 0 {
-		return move{kind: moveHold}, nil
+		return Move{Kind: Holds}, nil
 	}
 	// The handler returns to this pc.
 	if err := b.expose(p.pc); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	b.placedAt[placedPC{t.Index, p.pc}] = true
-	return move{signal: p.signal, info: &p.info}, nil
+	return Move{Signal: p.signal, Info: &p.info}, nil
 }
 
 // repeat executes the repetitions that the instruction had done when the signal arrived: all that
 // are left now but those left at the place.
-func (b *breakpoints) repeat(t *tracee.Thread, x *broken, regs *ptrace.Registers, length int) (move, error) {
+func (b *Breakpoints) repeat(t *tracee.Thread, x *broken, regs *ptrace.Registers, length int) (Move, error) {
 	p := x.place
 	p.rest = p.pc + uint64(length)
 	if err := b.expose(p.rest); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	part := *regs
 	part.Rcx -= p.registers[contextRCX]
 	if err := ptrace.SetRegisters(t.TID, &part); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
-	return move{}, x.set(t.TID)
+	return Move{}, x.set(t.TID)
 }
 
 // rested handles a thread after the instruction has done these repetitions. The thread is moved
 // back to it with the others left to do.
-func (b *breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	p := x.place
 	p.rest = 0
 	back := *regs
@@ -359,16 +360,16 @@ func (b *breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers
 		back.Rip = p.pc
 	}
 	if err := ptrace.SetRegisters(t.TID, &back); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	if err := x.set(t.TID); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	if ended || !p.equal(&back, []int{contextFlags}) {
-		return move{}, nil
+		return Move{}, nil
 	}
 	if same, err := p.matches(t); err != nil || !same {
-		return move{}, err
+		return Move{}, err
 	}
 	*regs = back
 	return b.arrive(t, x, regs)

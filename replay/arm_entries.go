@@ -8,7 +8,7 @@ import (
 
 // entries returns the addresses near pc that code may jump to, in ascending order, and the text
 // around it. known is false if they cannot be determined.
-func (b *breakpoints) entries(t *tracee.Thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
+func (b *Breakpoints) entries(t *tracee.Thread, pc uint64) (list []uint64, text []byte, base uint64, known bool) {
 	s := patch.NewEntrySearch(pc)
 	text, base, known = b.process.SearchEntries(s, pc)
 	if !known || b.resumed(t, s) != nil {
@@ -20,7 +20,7 @@ func (b *breakpoints) entries(t *tracee.Thread, pc uint64) (list []uint64, text 
 // resumed adds the addresses where threads in the engine continue, and where the handlers of other
 // threads return. A thread's own handler returns by an event, which does not occur before the
 // thread is at its place.
-func (b *breakpoints) resumed(t *tracee.Thread, s *patch.EntrySearch) error {
+func (b *Breakpoints) resumed(t *tracee.Thread, s *patch.EntrySearch) error {
 	for p := range b.placedAt {
 		if p.thread != t.Index {
 			s.Add(p.pc)

@@ -46,7 +46,7 @@ func TestEntriesOfThreads(t *testing.T) {
 	write(slot, agent.RawRThread{Inside: frame})
 
 	stopped := &tracee.Thread{Index: self}
-	b := &breakpoints{
+	b := &Breakpoints{
 		process:  &tracee.Process{PID: os.Getpid(), Memory: memory, Threads: map[int]*tracee.Thread{self: stopped}},
 		placedAt: map[placedPC]bool{{other, returns}: true},
 	}

@@ -2,22 +2,22 @@ package replay
 
 import "diagnose/replay/ptrace"
 
-// move is what happens to a thread after a stop.
-type move struct {
-	kind moveKind
-	// signal is delivered to the thread when it resumes (info: its siginfo); 0: none.
-	signal int
-	info   *ptrace.Siginfo
-	// step: the thread executes one instruction, then trap is called.
-	step bool
+// Move is what happens to a thread after a stop.
+type Move struct {
+	Kind MoveKind
+	// Signal is delivered to the thread when it resumes (info: its siginfo); 0: none.
+	Signal int
+	Info   *ptrace.Siginfo
+	// Step: the thread executes one instruction, then trap is called.
+	Step bool
 }
 
-type moveKind uint8
+type MoveKind uint8
 
 const (
-	moveOn      moveKind = iota // the thread continues
-	moveHold                    // it has reached its end and is parked in the engine
-	moveArrived                 // it has reached the place of breakAt
-	movePoint                   // it has reached a preemption
-	moveForeign                 // the stop is not the placer's
+	Continues      MoveKind = iota // the thread continues
+	Holds                    // it has reached its end and is parked in the engine
+	Arrived                 // it has reached the place of breakAt
+	Preempts                   // it has reached a preemption
+	Foreign                 // the stop is not the placer's
 )

@@ -17,10 +17,10 @@ func (x *probe) at(pc uint64) *x86.Inst {
 	return nil
 }
 
-// faulted is for a fault of the program's instruction. If a probe has a copy of it elsewhere, the
+// HandleFault is for a fault of the program's instruction. If a probe has a copy of it elsewhere, the
 // instruction is executed at its original address from then on. The program's handler gets the address of the faulting instruction
 // and returns to it. That must be in the program's own text, so the text is restored.
-func (b *breakpoints) faulted(t *tracee.Thread, regs *ptrace.Registers) error {
+func (b *Breakpoints) HandleFault(t *tracee.Thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
 		p := owner.place
 		if p == nil || p.probe == nil || !p.probe.original(regs) {
@@ -57,9 +57,9 @@ func (x *probe) original(regs *ptrace.Registers) bool {
 	return false
 }
 
-// original changes the registers of a thread at or after such a copy to those that it would have in
+// Original changes the registers of a thread at or after such a copy to those that it would have in
 // the program's text.
-func (b *breakpoints) original(regs *ptrace.Registers) {
+func (b *Breakpoints) Original(regs *ptrace.Registers) {
 	if x := b.probeAt(regs.Rip); x != nil {
 		x.original(regs)
 	}
@@ -67,27 +67,27 @@ func (b *breakpoints) original(regs *ptrace.Registers) {
 
 // leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
 // although it is no longer reached: to unmap it, a thread would have to run.
-func (b *breakpoints) leaveProbe(p *place) {
+func (b *Breakpoints) leaveProbe(p *place) {
 	b.process.Mapped = append(b.process.Mapped, tracee.Span{Start: p.probe.page, End: p.probe.page + probePages*tracee.PageSize})
 	p.probe = nil
 }
 
-// moved returns the program's instruction that a probe has executed elsewhere, if pc is right after
+// MovedFrom returns the program's instruction that a probe has executed elsewhere, if pc is right after
 // that copy; nil for any other pc.
-func (b *breakpoints) moved(pc uint64) *x86.Inst {
+func (b *Breakpoints) MovedFrom(pc uint64) *x86.Inst {
 	if x := b.probeAt(pc); x != nil {
 		return x.at(pc)
 	}
 	return nil
 }
 
-// compares reports whether pc is after an instruction of a probe itself.
-func (b *breakpoints) compares(pc uint64) bool {
+// IsComparison reports whether pc is after an instruction of a probe itself.
+func (b *Breakpoints) IsComparison(pc uint64) bool {
 	x := b.probeAt(pc)
 	return x != nil && x.at(pc) == nil
 }
 
-func (b *breakpoints) probeAt(pc uint64) *probe {
+func (b *Breakpoints) probeAt(pc uint64) *probe {
 	for _, t := range b.threads {
 		if p := t.place; p != nil && p.probe != nil && pc >= p.probe.page && pc < p.probe.page+tracee.PageSize {
 			return p.probe

@@ -14,7 +14,7 @@ import (
 type point struct{ pc, left uint64 }
 
 // armPoint makes trap stop the thread at a preemption's instruction.
-func (b *breakpoints) armPoint(t *tracee.Thread, e *eventlog.Event) error {
+func (b *Breakpoints) armPoint(t *tracee.Thread, e *eventlog.Event) error {
 	if len(e.Args) < 2 || e.Args[0] != agent.PointPC || e.Object == 0 || e.Args[1] == 0 {
 		return fmt.Errorf("replay: a preemption of class %v is looked for", e.Args)
 	}
@@ -27,20 +27,20 @@ func (b *breakpoints) armPoint(t *tracee.Thread, e *eventlog.Event) error {
 }
 
 // reachedPoint handles a thread at the instruction.
-func (b *breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	x.point = point{}
 	if err := x.set(t.TID); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	// A Moment at the same instruction is after the preemption.
 	if x.moment == regs.Rip {
-		regs.Eflags &^= flagResume
+		regs.Eflags &^= FlagResume
 	}
-	return move{kind: movePoint}, nil
+	return Move{Kind: Preempts}, nil
 }
 
 // ResumeAt also stops the thread at the pcs, and no longer at those of earlier calls.
-func (b *breakpoints) ResumeAt(t *tracee.Thread, pcs ...uint64) error {
+func (b *Breakpoints) ResumeAt(t *tracee.Thread, pcs ...uint64) error {
 	x := b.of(t)
 	for _, pc := range pcs {
 		if err := b.demote(t, pc); err != nil {
@@ -52,7 +52,7 @@ func (b *breakpoints) ResumeAt(t *tracee.Thread, pcs ...uint64) error {
 }
 
 // FreeRegisters returns how many pcs that can be.
-func (b *breakpoints) FreeRegisters(t *tracee.Thread) int {
+func (b *Breakpoints) FreeRegisters(t *tracee.Thread) int {
 	x, left := b.of(t), tracee.DebugRegisters
 	for _, taken := range []bool{x.moment != 0, x.point.pc != 0, x.place != nil} {
 		if taken {

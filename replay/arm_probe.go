@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/replay/inline"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
@@ -50,7 +51,7 @@ const (
 
 // setProbe installs a probe at the place, through a stopped thread. The error is patch.ErrImpossible if
 // none is possible.
-func (b *breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
+func (b *Breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {
 		entries, text, base, known := b.entries(t, p.pc)
@@ -81,7 +82,7 @@ func (b *breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
 // program's code; nil: it has not, or another thread's probe is there.
-func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
+func (b *Breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 	in := b.inlined
 	if in == nil {
 		return nil
@@ -97,8 +98,8 @@ func (b *breakpoints) inlinedWindow(t *tracee.Thread, pc uint64) *patch.Window {
 	return w
 }
 
-// exposed is called when a window of inlined has been removed, or a jump from its code.
-func (b *breakpoints) exposed(w *Window) error {
+// Exposed is called when a window of inlined has been removed, or a jump from its code.
+func (b *Breakpoints) Exposed(w *inline.Window) error {
 	for tid, x := range b.threads {
 		p := x.place
 		if p == nil || p.probe == nil || !slices.Contains(w.Copies, p.probe.Start) {
@@ -195,7 +196,7 @@ func (p *place) differing(m *tracee.Memory) (check, bool) {
 
 // obstructed reports whether a probe would conflict with other threads' places or probes, or with
 // a moment.
-func (b *breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
+func (b *Breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
 	if in := b.inlined; in != nil && in.OverlapsWindow(w) {
 		return true
 	}
@@ -212,7 +213,7 @@ func (b *breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
 }
 
 // demote makes a pc visible to a debug register.
-func (b *breakpoints) demote(t *tracee.Thread, pc uint64) error {
+func (b *Breakpoints) demote(t *tracee.Thread, pc uint64) error {
 	if err := b.demoteProbes(t, pc); err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (b *breakpoints) demote(t *tracee.Thread, pc uint64) error {
 
 // demoteProbes replaces the probes that hide a pc by debug registers. Their threads wait in the
 // engine. The caller's thread runs, and the caller sets its registers.
-func (b *breakpoints) demoteProbes(t *tracee.Thread, pc uint64) error {
+func (b *Breakpoints) demoteProbes(t *tracee.Thread, pc uint64) error {
 	for tid, other := range b.threads {
 		q := other.place
 		if q == nil || q.probe == nil || !q.probe.Hides(pc) {

@@ -41,11 +41,11 @@ func (c *controller) begin(t *tracee.Thread) error {
 			break
 		}
 		t.Index = i
-		m, err := c.placer.first(t, end, &regs)
+		m, err := c.placer.First(t, end, &regs)
 		if err != nil {
 			return err
 		}
-		if m.kind == moveHold {
+		if m.Kind == Holds {
 			return c.park(t, &regs, 0)
 		}
 		break

@@ -22,7 +22,7 @@ type controller struct {
 	attempt *attempt
 	result  *Result
 
-	placer  *breakpoints
+	placer  *Breakpoints
 	early   *ptrace.Stop     // the first stop of a process whose parent has not reported it yet
 	loading *loadguard.Guard // until DG_TRAP_HELLO
 	watch   *watchdog
@@ -47,13 +47,13 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 		asked = f.breaks
 	}
 	c.breaks = newBreaks(c.Process, c.Recordings, asked)
-	c.placer = newBreakpoints(c.Process, c.Recordings, c.breaks.giveWay)
+	c.placer = New(c.Process, c.Recordings, c.breaks.giveWay)
 	c.runner.placer = c.placer
 	c.judge = &judge{process: c.Process, recordings: c.Recordings, placer: c.placer, result: c.result,
 		reordered: request.schedule != nil, unnamed: request.Unnamed}
 	c.judge.sleeping, c.judge.computing = request.bounds(rec)
 	c.hooks = &hookQueue{process: c.Process, placer: c.placer}
-	c.OutOfCopies, c.MovedFrom = c.withoutProbes, c.placer.moved
+	c.OutOfCopies, c.MovedFrom = c.withoutProbes, c.placer.MovedFrom
 	return c
 }
 

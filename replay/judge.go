@@ -15,7 +15,7 @@ import (
 type judge struct {
 	process    *tracee.Process
 	recordings *recorded.Recordings
-	placer     *breakpoints
+	placer     *Breakpoints
 	result     *Result
 	// reordered: the request has another schedule, so events may remain.
 	reordered bool

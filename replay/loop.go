@@ -127,7 +127,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	case s.Signal == unix.SIGTRAP && s.Code > 0:
 		return c.trapSignal(t, &s)
 	case s.Code > 0 && IsFault(s.Signal):
-		if err := c.placer.faulted(t, &s.Regs); err != nil {
+		if err := c.placer.HandleFault(t, &s.Regs); err != nil {
 			return err
 		}
 		redirected, err := c.redirect(t, &s)
@@ -173,11 +173,11 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	if hit && !other {
 		return c.resume(t)
 	}
-	m, err := c.placer.trap(t, &s.Regs)
+	m, err := c.placer.HandleTrap(t, &s.Regs)
 	switch {
 	case err != nil:
 		return err
-	case m.kind != moveForeign:
+	case m.Kind != Foreign:
 		err = c.moved(t, m, s)
 	case hit || back:
 		return c.resume(t)
@@ -205,21 +205,21 @@ func (c *controller) redirect(t *tracee.Thread, s *tracee.SignalStop) (bool, err
 }
 
 // moved carries out a move of the placer.
-func (c *controller) moved(t *tracee.Thread, m move, s *tracee.SignalStop) error {
-	switch m.kind {
-	case moveHold:
+func (c *controller) moved(t *tracee.Thread, m Move, s *tracee.SignalStop) error {
+	switch m.Kind {
+	case Holds:
 		return c.park(t, &s.Regs, 0)
-	case moveArrived:
+	case Arrived:
 		return c.arrived(t)
-	case movePoint:
+	case Preempts:
 		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
 	}
-	if m.info != nil {
-		if err := ptrace.SetSiginfo(t.TID, *m.info); err != nil {
+	if m.Info != nil {
+		if err := ptrace.SetSiginfo(t.TID, *m.Info); err != nil {
 			return err
 		}
 	}
-	return c.contBy(t, syscall.Signal(m.signal), m.step || c.stepper.Steps(t))
+	return c.contBy(t, syscall.Signal(m.Signal), m.Step || c.stepper.Steps(t))
 }
 
 // sent handles signals that were sent to the program. The engine raises all signals of the log

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image/x86"
+	"diagnose/replay/inline"
 	"diagnose/replay/tracee"
 )
 
@@ -67,29 +68,29 @@ const (
 
 // keep saves the registers that our code uses. The flags are last because a lea does not change
 // them.
-func keep(a *Assembler) {
-	a.OwnMemory(OpStore, HardAX, ownAX)
-	a.OwnMemory(OpStore, HardCX, ownCX)
-	a.OwnMemory(OpStore, HardDX, ownDX)
+func keep(a *inline.Assembler) {
+	a.OwnMemory(inline.OpStore, inline.HardAX, ownAX)
+	a.OwnMemory(inline.OpStore, inline.HardCX, ownCX)
+	a.OwnMemory(inline.OpStore, inline.HardDX, ownDX)
 	a.Write([]byte{0x9f, 0x0f, 0x90, 0xc0}) // lahf; seto %al
-	a.OwnMemory(OpStore, HardAX, ownFlags)
-	a.OwnMemory(OpLoad, HardAX, ownAX)
+	a.OwnMemory(inline.OpStore, inline.HardAX, ownFlags)
+	a.OwnMemory(inline.OpLoad, inline.HardAX, ownAX)
 }
 
-func give(a *Assembler) {
-	a.OwnMemory(OpLoad, HardAX, ownFlags)
+func give(a *inline.Assembler) {
+	a.OwnMemory(inline.OpLoad, inline.HardAX, ownFlags)
 	a.Write([]byte{0x04, 0x7f, 0x9e}) // add $0x7f, %al, which sets the overflow; sahf
 	registers(a)
 }
 
-func registers(a *Assembler) {
-	a.OwnMemory(OpLoad, HardAX, ownAX)
-	a.OwnMemory(OpLoad, HardCX, ownCX)
-	a.OwnMemory(OpLoad, HardDX, ownDX)
+func registers(a *inline.Assembler) {
+	a.OwnMemory(inline.OpLoad, inline.HardAX, ownAX)
+	a.OwnMemory(inline.OpLoad, inline.HardCX, ownCX)
+	a.OwnMemory(inline.OpLoad, inline.HardDX, ownDX)
 }
 
 // Inline implements inline.Code.
-func (p *probes) Inline(a *Assembler, s *Site) error {
+func (p *probes) Inline(a *inline.Assembler, s *inline.Site) error {
 	x := p.all[s.Number]
 	if x.fast {
 		return p.logged(a, s, x)
@@ -120,7 +121,7 @@ func (p *probes) Inline(a *Assembler, s *Site) error {
 
 // within jumps to the label hit if an operand may touch a watched word, and to miss if not. At
 // hit, %rcx is the operand's address.
-func (p *probes) within(a *Assembler, o *x86.Operand, hit, miss string) error {
+func (p *probes) within(a *inline.Assembler, o *x86.Operand, hit, miss string) error {
 	m := &o.Memory
 	if err := a.Address(m); err != nil {
 		return err
@@ -144,9 +145,9 @@ func (p *probes) within(a *Assembler, o *x86.Operand, hit, miss string) error {
 		}
 	}
 	hull := p.hull()
-	a.Constant(HardAX, hull.Start-size+1)
+	a.Constant(inline.HardAX, hull.Start-size+1)
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x29, 0xc2}) // mov %rcx, %rdx; sub %rax, %rdx
-	a.Constant(HardAX, hull.Size()+size-1)
+	a.Constant(inline.HardAX, hull.Size()+size-1)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
 	a.ToLabel(miss, 0x0f, 0x83)       // jae
 	a.Write([]byte{0xb8})             // mov $size, %eax
@@ -156,37 +157,37 @@ func (p *probes) within(a *Assembler, o *x86.Operand, hit, miss string) error {
 
 // withinRepeats does the same for all that a string instruction with a repeat prefix may touch, in
 // either direction. %rcx is the address of its first access.
-func (p *probes) withinRepeats(a *Assembler, o *x86.Operand, hit, miss string) {
+func (p *probes) withinRepeats(a *inline.Assembler, o *x86.Operand, hit, miss string) {
 	hull := p.hull()
-	a.OwnMemory(OpLoad, HardAX, ownCX)
+	a.OwnMemory(inline.OpLoad, inline.HardAX, ownCX)
 	a.Write([]byte{0x48, 0x69, 0xc0}) // imul $size, %rax
 	a.Word(uint64(o.Size))
 	a.Write([]byte{0x48, 0x8d, 0x14, 0x01}) // lea (%rcx,%rax), %rdx
 	a.Write([]byte{0x48, 0x83, 0xc2, 8})    // add $8, %rdx
 	a.Write([]byte{0x48, 0x29, 0xc1})       // sub %rax, %rcx
-	a.Constant(HardAX, hull.Start)
+	a.Constant(inline.HardAX, hull.Start)
 	a.Write([]byte{0x48, 0x39, 0xc2}) // cmp %rax, %rdx
 	a.ToLabel(miss, 0x0f, 0x86)       // jbe
-	a.Constant(HardAX, hull.End)
+	a.Constant(inline.HardAX, hull.End)
 	a.Write([]byte{0x48, 0x39, 0xc1}) // cmp %rax, %rcx
 	a.ToLabel(miss, 0x0f, 0x83)       // jae
 	a.ToLabel(hit, 0xe9)
 }
 
 // ranges checks the watched ranges for an access of %eax bytes at %rcx that is within their hull.
-func (p *probes) ranges(a *Assembler, hit, miss string) error {
+func (p *probes) ranges(a *inline.Assembler, hit, miss string) error {
 	if len(p.spans) == 1 {
 		a.ToLabel(hit, 0xe9)
 		return nil
 	}
 	a.ToLabel(hit, 0x48, 0x8d, 0x15) // lea hit(%rip), %rdx
-	a.OwnMemory(OpStore, HardDX, ownHit)
+	a.OwnMemory(inline.OpStore, inline.HardDX, ownHit)
 	a.ToLabel(miss, 0x48, 0x8d, 0x15)
 	return a.Jump(a.Common["ranges"])
 }
 
 // logged appends the code for an instruction whose accesses are logged in the process.
-func (p *probes) logged(a *Assembler, s *Site, x *probeSite) error {
+func (p *probes) logged(a *inline.Assembler, s *inline.Site, x *probeSite) error {
 	o := x.operands[0]
 	size := o.Size
 	keep(a)
@@ -194,14 +195,14 @@ func (p *probes) logged(a *Assembler, s *Site, x *probeSite) error {
 		return err
 	}
 	a.Label("hit")
-	a.OwnMemory(OpStore, HardCX, ownAddr)
+	a.OwnMemory(inline.OpStore, inline.HardCX, ownAddr)
 	p.copyWords(a, size, ownBefore, "before")
 	give(a)
 	if err := a.Program(&s.Inst); err != nil {
 		return err
 	}
 	keep(a)
-	a.OwnMemory(OpLoad, HardCX, ownAddr)
+	a.OwnMemory(inline.OpLoad, inline.HardCX, ownAddr)
 	p.copyWords(a, size, ownAfter, "after")
 	a.Write([]byte{0x65, 0xc7, 0x04, 0x25}) // movl number, %gs:ownSite
 	a.Word(ownSite)
@@ -223,11 +224,11 @@ func (p *probes) logged(a *Assembler, s *Site, x *probeSite) error {
 }
 
 // copyWords copies the words that an access at %rcx touches.
-func (p *probes) copyWords(a *Assembler, size, to int, name string) {
+func (p *probes) copyWords(a *inline.Assembler, size, to int, name string) {
 	a.Write([]byte{0x48, 0x89, 0xca, 0x48, 0x83, 0xe2, 0xf8}) // mov %rcx, %rdx; and $-8, %rdx
-	a.AtBase(OpLoad, HardAX, HardDX, 0)
+	a.AtBase(inline.OpLoad, inline.HardAX, inline.HardDX, 0)
 	p.reads(a, to)
-	a.OwnMemory(OpStore, HardAX, to)
+	a.OwnMemory(inline.OpStore, inline.HardAX, to)
 	for n := 1; n < mostWords && size > 8*(n-1)+1; n++ {
 		// Word n is touched if the offset of the address in the first word plus the size is more
 		// than 8n.
@@ -235,16 +236,16 @@ func (p *probes) copyWords(a *Assembler, size, to int, name string) {
 			a.Write([]byte{0x89, 0xc8, 0x83, 0xe0, 7, 0x83, 0xf8, byte(8*n - size)}) // mov %ecx, %eax; and $7, %eax; cmp
 			a.ToLabel(name, 0x0f, 0x86)                                              // jbe
 		}
-		a.AtBase(OpLoad, HardAX, HardDX, 8*n)
+		a.AtBase(inline.OpLoad, inline.HardAX, inline.HardDX, 8*n)
 		p.reads(a, to)
-		a.OwnMemory(OpStore, HardAX, to+8*n)
+		a.OwnMemory(inline.OpStore, inline.HardAX, to+8*n)
 	}
 	a.Label(name)
 }
 
 // reads notes that the instruction just appended reads the program's memory before the program's
 // own instruction does. That memory may not be mapped.
-func (p *probes) reads(a *Assembler, to int) {
+func (p *probes) reads(a *inline.Assembler, to int) {
 	const length = 7
 	if to == ownBefore {
 		p.loads[a.Here()-length] = readPlace{a.Base, a.Labels}
@@ -252,11 +253,11 @@ func (p *probes) reads(a *Assembler, to int) {
 }
 
 // Shared implements inline.Code.
-func (p *probes) Shared(a *Assembler) error {
+func (p *probes) Shared(a *inline.Assembler) error {
 	a.Common = map[string]uint64{}
 	for _, x := range []struct {
 		name string
-		code func(*Assembler)
+		code func(*inline.Assembler)
 	}{{"ranges", p.rangesCode}, {"log", p.logCode}} {
 		a.Labels, a.Wanted = map[string]int{}, nil
 		a.Common[x.name] = a.Here()
@@ -270,56 +271,56 @@ func (p *probes) Shared(a *Assembler) error {
 
 // rangesCode takes an access of %eax bytes at %rcx. It jumps to ownHit if the access touches a
 // watched range, else to %rdx.
-func (p *probes) rangesCode(a *Assembler) {
-	a.OwnMemory(OpStore, HardDX, ownMiss)
-	a.OwnMemory(OpStore, HardBX, ownBX)
-	a.Constant(HardBX, p.base+blockRanges)
+func (p *probes) rangesCode(a *inline.Assembler) {
+	a.OwnMemory(inline.OpStore, inline.HardDX, ownMiss)
+	a.OwnMemory(inline.OpStore, inline.HardBX, ownBX)
+	a.Constant(inline.HardBX, p.base+blockRanges)
 	a.Write([]byte{0x48, 0x01, 0xc8}) // add %rcx, %rax
 	a.Label("next")
-	a.AtBase(OpLoad, HardDX, HardBX, 0)
-	a.Write([]byte{0x48, 0x39, 0xc2})       // cmp %rax, %rdx
-	a.ToLabel("none", 0x0f, 0x83)           // jae: they are in ascending order, the last is ^0
-	a.AtBase(OpCmp, HardCX, HardBX, 8)      // cmp 8(%rbx), %rcx
-	a.ToLabel("found", 0x0f, 0x82)          // jb
-	a.Write([]byte{0x48, 0x83, 0xc3, 0x10}) // add $16, %rbx
+	a.AtBase(inline.OpLoad, inline.HardDX, inline.HardBX, 0)
+	a.Write([]byte{0x48, 0x39, 0xc2})                       // cmp %rax, %rdx
+	a.ToLabel("none", 0x0f, 0x83)                           // jae: they are in ascending order, the last is ^0
+	a.AtBase(inline.OpCmp, inline.HardCX, inline.HardBX, 8) // cmp 8(%rbx), %rcx
+	a.ToLabel("found", 0x0f, 0x82)                          // jb
+	a.Write([]byte{0x48, 0x83, 0xc3, 0x10})                 // add $16, %rbx
 	a.ToLabel("next", 0xe9)
 	for _, end := range []struct {
 		name string
 		to   int
 	}{{"none", ownMiss}, {"found", ownHit}} {
 		a.Label(end.name)
-		a.OwnMemory(OpLoad, HardBX, ownBX)
+		a.OwnMemory(inline.OpLoad, inline.HardBX, ownBX)
 		a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:
 		a.Word(uint64(end.to))
 	}
 }
 
 // logCode writes an entry, or stops the thread if there is no room, and then jumps to %rdx.
-func (p *probes) logCode(a *Assembler) {
+func (p *probes) logCode(a *inline.Assembler) {
 	var thread agent.RawRThread
 	var control agent.RawControl
-	a.OwnMemory(OpStore, HardDX, ownReturn)
-	a.Constant(HardCX, p.base)
+	a.OwnMemory(inline.OpStore, inline.HardDX, ownReturn)
+	a.Constant(inline.HardCX, p.base)
 	a.Write([]byte{0xb8, 1, 0, 0, 0})             // mov $1, %eax
 	a.Write([]byte{0xf0, 0x48, 0x0f, 0xc1, 0x01}) // lock xadd %rax, (%rcx): blockHead
 	a.Label("again")
-	a.AtBase(OpCmp, HardAX, HardCX, blockLimit)
+	a.AtBase(inline.OpCmp, inline.HardAX, inline.HardCX, blockLimit)
 	a.ToLabel("room", 0x0f, 0x82) // jb
 	a.Trap(p.full)
 	a.ToLabel("again", 0xe9)
 	a.Label("room")
 	a.Write([]byte{0x48, 0xff, 0xc0}) // inc %rax
-	a.OwnMemory(OpStore, HardAX, ownEntry)
+	a.OwnMemory(inline.OpStore, inline.HardAX, ownEntry)
 	a.Write([]byte{0x48, 0xff, 0xc8, 0x25}) // dec %rax; and $(ringEntries-1), %eax
 	a.Word(ringEntries - 1)
 	a.Write([]byte{0x48, 0xc1, 0xe0, 7})    // shl $7, %rax: entryBytes
 	a.Write([]byte{0x48, 0x8d, 0x84, 0x01}) // lea blockRing(%rcx,%rax), %rax
 	a.Word(blockRing)
-	a.OwnMemory(OpLoad, HardDX, ownAddr)
-	a.AtBase(OpStore, HardDX, HardAX, entryAddr)
+	a.OwnMemory(inline.OpLoad, inline.HardDX, ownAddr)
+	a.AtBase(inline.OpStore, inline.HardDX, inline.HardAX, entryAddr)
 	for n := range 2 * mostWords { // the words before and after are adjacent in both places
-		a.OwnMemory(OpLoad, HardDX, ownBefore+8*n)
-		a.AtBase(OpStore, HardDX, HardAX, entryBefore+8*n)
+		a.OwnMemory(inline.OpLoad, inline.HardDX, ownBefore+8*n)
+		a.AtBase(inline.OpStore, inline.HardDX, inline.HardAX, entryBefore+8*n)
 	}
 	a.Write([]byte{0x65, 0x8b, 0x14, 0x25}) // mov %gs:ownSite, %edx
 	a.Word(ownSite)
@@ -331,35 +332,35 @@ func (p *probes) logCode(a *Assembler) {
 	a.Word(entrySite + 4)
 	a.Write([]byte{0x48, 0x89, 0xa0}) // mov %rsp, entrySP(%rax)
 	a.Word(entrySP)
-	a.OwnMemory(OpStore, HardBX, ownBX)
+	a.OwnMemory(inline.OpStore, inline.HardBX, ownBX)
 	a.Write([]byte{0x31, 0xdb}) // xor %ebx, %ebx
-	a.Constant(HardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
-	a.AtBase(OpLoad, HardCX, HardDX, int(unsafe.Offsetof(control.Consumed)-unsafe.Offsetof(control.Holder)))
-	a.AtBase(OpStore, HardCX, HardAX, entryConsumed)
-	a.AtBase(OpStore, HardBX, HardAX, entryWho)
-	a.AtBase(OpStore, HardBX, HardAX, entryReal)
-	a.AtBase(OpStore, HardBX, HardAX, entryOrdinal)
+	a.Constant(inline.HardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
+	a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, int(unsafe.Offsetof(control.Consumed)-unsafe.Offsetof(control.Holder)))
+	a.AtBase(inline.OpStore, inline.HardCX, inline.HardAX, entryConsumed)
+	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryWho)
+	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryReal)
+	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryOrdinal)
 	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
 	a.ToLabel("no owner", 0x0f, 0x84)       // jz
 	a.Write([]byte{0x48, 0xc1, 0xe2, 16})   // shl $16, %rdx: DG_THREAD_SLOT
-	a.Constant(HardCX, agent.EngineThreads)
+	a.Constant(inline.HardCX, agent.EngineThreads)
 	a.Write([]byte{0x48, 0x01, 0xca}) // add %rcx, %rdx
 	for _, f := range []struct{ from, to int }{{int(unsafe.Offsetof(thread.RealTID)), entryReal},
 		{int(unsafe.Offsetof(thread.Ordinal)), entryOrdinal}, {int(unsafe.Offsetof(thread.Index)), entryWho}} {
-		a.AtBase(OpLoad, HardCX, HardDX, f.from)
-		a.AtBase(OpStore, HardCX, HardAX, f.to)
+		a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, f.from)
+		a.AtBase(inline.OpStore, inline.HardCX, inline.HardAX, f.to)
 	}
 	if len(p.tr.c.request.watching.Locks) > 0 {
 		p.locksCode(a)
 	}
 	a.Label("no owner")
-	a.AtBase(OpStore, HardBX, HardAX, entryHeld)
-	a.OwnMemory(OpLoad, HardBX, ownBX)
-	a.OwnMemory(OpLoad, HardDX, ownEntry)
-	a.AtBase(OpStore, HardDX, HardAX, entryDone)
-	a.Constant(HardCX, p.base)
-	a.AtBase(OpCmp, HardDX, HardCX, blockStop) // cmp blockStop(%rcx), %rdx
-	a.ToLabel("on", 0x0f, 0x82)                // jb
+	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryHeld)
+	a.OwnMemory(inline.OpLoad, inline.HardBX, ownBX)
+	a.OwnMemory(inline.OpLoad, inline.HardDX, ownEntry)
+	a.AtBase(inline.OpStore, inline.HardDX, inline.HardAX, entryDone)
+	a.Constant(inline.HardCX, p.base)
+	a.AtBase(inline.OpCmp, inline.HardDX, inline.HardCX, blockStop) // cmp blockStop(%rcx), %rdx
+	a.ToLabel("on", 0x0f, 0x82)                                     // jb
 	a.Trap(p.each)
 	a.Label("on")
 	a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:ownReturn
@@ -368,13 +369,13 @@ func (p *probes) logCode(a *Assembler) {
 
 // locksCode computes the bits of the locks that the thread holds in %rbx. The thread's id is in
 // the upper half of %rcx.
-func (p *probes) locksCode(a *Assembler) {
-	a.OwnMemory(OpStore, HardSI, ownSI)
-	a.OwnMemory(OpStore, HardDI, ownDI)
+func (p *probes) locksCode(a *inline.Assembler) {
+	a.OwnMemory(inline.OpStore, inline.HardSI, ownSI)
+	a.OwnMemory(inline.OpStore, inline.HardDI, ownDI)
 	a.Write([]byte{0x48, 0xc1, 0xe9, 32, 0xbe, 1, 0, 0, 0}) // shr $32, %rcx; mov $1, %esi
-	a.Constant(HardDI, p.base+blockLocks)
+	a.Constant(inline.HardDI, p.base+blockLocks)
 	a.Label("lock")
-	a.AtBase(OpLoad, HardDX, HardDI, 0)
+	a.AtBase(inline.OpLoad, inline.HardDX, inline.HardDI, 0)
 	a.Write([]byte{0x48, 0x85, 0xd2}) // test %rdx, %rdx
 	a.ToLabel("locks", 0x0f, 0x84)    // jz
 	p.lockLoads[a.Here()] = true
@@ -390,8 +391,8 @@ func (p *probes) locksCode(a *Assembler) {
 	a.Write([]byte{0x48, 0x01, 0xf6, 0x48, 0x83, 0xc7, 0x10}) // add %rsi, %rsi; add $16, %rdi
 	a.ToLabel("lock", 0xe9)
 	a.Label("locks")
-	a.OwnMemory(OpLoad, HardSI, ownSI)
-	a.OwnMemory(OpLoad, HardDI, ownDI)
+	a.OwnMemory(inline.OpLoad, inline.HardSI, ownSI)
+	a.OwnMemory(inline.OpLoad, inline.HardDI, ownDI)
 }
 
 // tables returns the ranges and locks that the code reads.

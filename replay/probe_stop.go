@@ -8,6 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/inline"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
@@ -45,7 +46,7 @@ func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 
 // withoutProbes changes a thread's registers to those of the program.
 func (c *controller) withoutProbes(regs *ptrace.Registers) {
-	c.placer.original(regs)
+	c.placer.Original(regs)
 	if c.tracing != nil && c.tracing.probes != nil {
 		c.tracing.probes.original(regs)
 	}
@@ -71,7 +72,7 @@ func (p *probes) original(regs *ptrace.Registers) {
 }
 
 // Trapped implements Code.
-func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *Site) error {
+func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Site) error {
 	c := p.tr.c
 	behind := t
 	if site != p.each {
@@ -127,7 +128,7 @@ type touch struct {
 
 // step makes a thread execute a site's instruction, with all its repetitions, and makes hits of
 // its accesses. stop is any other stop that occurred.
-func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *Site) (stop *ptrace.Stop, err error) {
+func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inline.Site) (stop *ptrace.Stop, err error) {
 	x := p.all[site.Number]
 	regs.Rip = x.inst.PC
 	for {
@@ -224,7 +225,7 @@ func (p *probes) stepped(t *tracee.Thread, x *probeSite, regs *ptrace.Registers,
 
 // skip lets a string instruction repeat until its next repetition touches a watched word. done: it
 // ended without touching one.
-func (p *probes) skip(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, site *Site) (done bool, stop *ptrace.Stop, err error) {
+func (p *probes) skip(t *tracee.Thread, x *probeSite, regs *ptrace.Registers, site *inline.Site) (done bool, stop *ptrace.Stop, err error) {
 	next := p.next(x, regs)
 	left := regs.Rcx - next
 	regs.Rcx = next

@@ -14,6 +14,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/inline"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
@@ -32,13 +33,13 @@ import (
 // accesses of system calls are taken from the log.
 type probes struct {
 	tr  *tracing
-	in  *Inlined
+	in  *inline.Inlined
 	all []*probeSite
 	// waiting are the instructions whose objects are not loaded yet.
 	waiting []uint64
 	// full and each stand for an int3: full if the ring has no room, each if every entry is
 	// inspected.
-	full, each *Site
+	full, each *inline.Site
 	loads      map[uint64]readPlace
 	lockLoads  map[uint64]bool
 
@@ -82,7 +83,7 @@ const MostProbed = 256
 
 func newProbes(tr *tracing) (*probes, error) {
 	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
-		full: &Site{}, each: &Site{}}
+		full: &inline.Site{}, each: &inline.Site{}}
 	for _, pc := range tr.c.request.watching.Probes {
 		p.waiting = append(p.waiting, uint64(pc))
 	}
@@ -103,8 +104,8 @@ func newProbes(tr *tracing) (*probes, error) {
 			p.spans = append(p.spans, tracee.Span{Start: low, End: high})
 		}
 	}
-	p.in = New(tr.c.Process, tr.c.Stage(), p, tr.c.placer.exposed)
-	tr.c.placer.useInlined(p.in)
+	p.in = inline.New(tr.c.Process, tr.c.Stage(), p, tr.c.placer.Exposed)
+	tr.c.placer.UseInlined(p.in)
 	return p, p.readLog()
 }
 
@@ -137,7 +138,7 @@ func (p *probes) install(t *tracee.Thread) error {
 	if err != nil {
 		return err
 	}
-	var sites []*Site
+	var sites []*inline.Site
 	p.waiting = slices.DeleteFunc(p.waiting, func(pc uint64) bool {
 		m := maps.Containing(pc)
 		if m == nil || m.Perms[2] != 'x' || m.Path == "" {
@@ -146,7 +147,7 @@ func (p *probes) install(t *tracee.Thread) error {
 		if x := p.site(pc, m); x != nil && p.onlyWrites && !x.writes() {
 			return true // its accesses are left out
 		} else if x != nil && !p.in.ReplacedByEngine(pc, uint64(x.inst.Len)) {
-			sites = append(sites, &Site{Inst: x.inst, Number: len(p.all)})
+			sites = append(sites, &inline.Site{Inst: x.inst, Number: len(p.all)})
 			p.all = append(p.all, x)
 		} else {
 			p.tr.c.result.Unprobed = append(p.tr.c.result.Unprobed, evidence.Addr(pc))

@@ -15,7 +15,7 @@ import (
 // signal, or into the engine, where they wait.
 type runner struct {
 	process *tracee.Process
-	placer  *breakpoints
+	placer  *Breakpoints
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
 	stepper *step.Stepper
 }
@@ -28,7 +28,7 @@ func (r *runner) cont(t *tracee.Thread, signal syscall.Signal) error {
 // contBy lets a thread continue, by one instruction if steps is set.
 func (r *runner) contBy(t *tracee.Thread, signal syscall.Signal, steps bool) error {
 	if r.stepper != nil {
-		if err := r.placer.steps(t, steps); err != nil {
+		if err := r.placer.SetStepping(t, steps); err != nil {
 			return err
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// steps is called before a thread resumes, by one instruction (on) or at full speed. A thread that is stepped must execute the program's own instructions at
+// SetStepping is called before a thread resumes, by one instruction (on) or at full speed. A thread that is stepped must execute the program's own instructions at
 // their own addresses, not a probe's copies. Otherwise a loop with a probe in it would not be
 // recognized, and accesses would be reported at addresses that no other replay has. So while a
 // thread is stepped, no probe is in the text, and a debug register finds its place.
-func (b *breakpoints) steps(t *tracee.Thread, on bool) error {
+func (b *Breakpoints) SetStepping(t *tracee.Thread, on bool) error {
 	if on != b.lifted {
 		if err := b.lift(on); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (b *breakpoints) steps(t *tracee.Thread, on bool) error {
 }
 
 // lift removes the jumps of all probes from the text, or puts them back.
-func (b *breakpoints) lift(on bool) error {
+func (b *Breakpoints) lift(on bool) error {
 	b.lifted = on
 	for _, x := range b.threads {
 		if x.place == nil || x.place.probe == nil {
@@ -66,16 +66,16 @@ func (x *probe) putIn() error {
 }
 
 // reachedLifted handles a stepped thread at the pc of its place, whose probe is not in the text.
-func (b *breakpoints) reachedLifted(t *tracee.Thread, x *broken, regs *ptrace.Registers) (move, error) {
+func (b *Breakpoints) reachedLifted(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	p := x.place
 	if !p.equal(regs, nil) {
-		return move{}, nil
+		return Move{}, nil
 	}
 	if same, err := p.matches(t); err != nil || !same {
-		return move{}, err
+		return Move{}, err
 	}
 	if err := p.probe.remove(t); err != nil {
-		return move{}, err
+		return Move{}, err
 	}
 	p.probe = nil
 	return b.arrive(t, x, regs)

@@ -83,7 +83,7 @@ type spinAccess struct {
 // several iterations had the same ones. A repeated exchange counts as a read of the value found.
 // Constants are left out.
 func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess]bool, error) {
-	if err := j.placer.steps(t, true); err != nil {
+	if err := j.placer.SetStepping(t, true); err != nil {
 		return nil, err
 	}
 	mapped, err := tracee.ReadMaps(j.process.PID)

@@ -52,17 +52,17 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		return c.freeTrapped(t, s)
 	case agent.TrapArm:
 		t.Index = uint32(s.Regs.Rdi)
-		if err := c.placer.arm(t, s.Regs.Rsi); err != nil {
+		if err := c.placer.Arm(t, s.Regs.Rsi); err != nil {
 			return err
 		}
 		return c.answer(t, s, 1)
 	case agent.TrapLast:
 		t.Index = uint32(s.Regs.Rdi)
-		m, err := c.placer.last(t)
+		m, err := c.placer.Last(t)
 		if err != nil {
 			return err
 		}
-		if m.kind == moveHold {
+		if m.Kind == Holds {
 			return c.park(t, &s.Regs, 0)
 		}
 		return c.answer(t, s, 1)

@@ -196,7 +196,7 @@ func (tr *tracing) arm(t *tracee.Thread, first bool) error {
 // one; otherwise 0.
 func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 	taken := tr.c.WatchRegisters.Taken
-	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.breaks(t) {
+	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.UsesRegister(t) {
 		return 0
 	}
 	return uint64(taken)

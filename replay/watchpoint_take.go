@@ -11,7 +11,7 @@ import (
 
 // take makes hits of a sighting. t is nil if the thread has not been stopped.
 func (tr *tracing) take(s *sighting, t *tracee.Thread) error {
-	if tr.c.placer.compares(s.regs.Rip) {
+	if tr.c.placer.IsComparison(s.regs.Rip) {
 		return nil // the comparison of a probe
 	}
 	for i := range tr.watches {

@@ -1,4 +1,4 @@
-package replay
+package inline
 
 import (
 	"cmp"
@@ -59,9 +59,9 @@ type Site struct {
 // Window is a window with the addresses of the copies of its instructions.
 type Window struct {
 	patch.Window
-	Copies    []uint64
-	sites []*Site
-	jumps []tracee.Words
+	Copies []uint64
+	sites  []*Site
+	jumps  []tracee.Words
 }
 
 // arena is memory of ours within reach of jumps from the program's text.

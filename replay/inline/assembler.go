@@ -1,4 +1,4 @@
-package replay
+package inline
 
 import (
 	"encoding/binary"
