@@ -2,6 +2,7 @@ package replay
 
 import (
 	"diagnose/agent"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -45,7 +46,7 @@ func (c *controller) begin(t *tracee.Thread) error {
 		if err != nil {
 			return err
 		}
-		if m.Kind == Holds {
+		if m.Kind == breakpoint.Holds {
 			return c.park(t, &regs, 0)
 		}
 		break

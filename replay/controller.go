@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/loadguard"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
@@ -22,7 +23,7 @@ type controller struct {
 	attempt *attempt
 	result  *Result
 
-	placer  *Breakpoints
+	placer  *breakpoint.Breakpoints
 	early   *ptrace.Stop     // the first stop of a process whose parent has not reported it yet
 	loading *loadguard.Guard // until DG_TRAP_HELLO
 	watch   *watchdog
@@ -47,7 +48,7 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 		asked = f.breaks
 	}
 	c.breaks = newBreaks(c.Process, c.Recordings, asked)
-	c.placer = New(c.Process, c.Recordings, c.breaks.giveWay)
+	c.placer = breakpoint.New(c.Process, c.Recordings, c.breaks.giveWay)
 	c.runner.placer = c.placer
 	c.judge = &judge{process: c.Process, recordings: c.Recordings, placer: c.placer, result: c.result,
 		reordered: request.schedule != nil, unnamed: request.Unnamed}

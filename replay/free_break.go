@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorded"
@@ -119,7 +120,7 @@ func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 	regs := s.Regs
 	regs.Rip, regs.Orig_rax = pc, ^uint64(0)
 	// A debug register for the same instruction has already seen this arrival.
-	regs.Eflags |= FlagResume
+	regs.Eflags |= breakpoint.FlagResume
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return true, err
 	}

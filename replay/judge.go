@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"diagnose/agent"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/record"
 	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
@@ -15,7 +16,7 @@ import (
 type judge struct {
 	process    *tracee.Process
 	recordings *recorded.Recordings
-	placer     *Breakpoints
+	placer     *breakpoint.Breakpoints
 	result     *Result
 	// reordered: the request has another schedule, so events may remain.
 	reordered bool

@@ -10,6 +10,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/wording"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorder/sites"
 	"diagnose/replay/tracee"
@@ -177,7 +178,7 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	switch {
 	case err != nil:
 		return err
-	case m.Kind != Foreign:
+	case m.Kind != breakpoint.Foreign:
 		err = c.moved(t, m, s)
 	case hit || back:
 		return c.resume(t)
@@ -205,13 +206,13 @@ func (c *controller) redirect(t *tracee.Thread, s *tracee.SignalStop) (bool, err
 }
 
 // moved carries out a move of the placer.
-func (c *controller) moved(t *tracee.Thread, m Move, s *tracee.SignalStop) error {
+func (c *controller) moved(t *tracee.Thread, m breakpoint.Move, s *tracee.SignalStop) error {
 	switch m.Kind {
-	case Holds:
+	case breakpoint.Holds:
 		return c.park(t, &s.Regs, 0)
-	case Arrived:
+	case breakpoint.Arrived:
 		return c.arrived(t)
-	case Preempts:
+	case breakpoint.Preempts:
 		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
 	}
 	if m.Info != nil {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"diagnose/agent"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/step"
 	"diagnose/replay/tracee"
@@ -15,7 +16,7 @@ import (
 // signal, or into the engine, where they wait.
 type runner struct {
 	process *tracee.Process
-	placer  *Breakpoints
+	placer  *breakpoint.Breakpoints
 	// stepper steps the threads of a StepRequest; nil: nothing is stepped.
 	stepper *step.Stepper
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"diagnose/agent"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/tracee"
 )
 
@@ -62,7 +63,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err != nil {
 			return err
 		}
-		if m.Kind == Holds {
+		if m.Kind == breakpoint.Holds {
 			return c.park(t, &s.Regs, 0)
 		}
 		return c.answer(t, s, 1)

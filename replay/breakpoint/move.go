@@ -1,4 +1,4 @@
-package replay
+package breakpoint
 
 import "diagnose/replay/ptrace"
 
@@ -15,9 +15,9 @@ type Move struct {
 type MoveKind uint8
 
 const (
-	Continues      MoveKind = iota // the thread continues
-	Holds                    // it has reached its end and is parked in the engine
-	Arrived                 // it has reached the place of breakAt
-	Preempts                   // it has reached a preemption
-	Foreign                 // the stop is not the placer's
+	Continues MoveKind = iota // the thread continues
+	Holds                     // it has reached its end and is parked in the engine
+	Arrived                   // it has reached the place of breakAt
+	Preempts                  // it has reached a preemption
+	Foreign                   // the stop is not the placer's
 )
