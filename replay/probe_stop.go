@@ -71,7 +71,7 @@ func (p *probes) original(regs *ptrace.Registers) {
 	}
 }
 
-// Trapped implements Code.
+// Trapped implements inline.Code.
 func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Site) error {
 	c := p.tr.c
 	behind := t
@@ -100,7 +100,7 @@ func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Si
 	return c.resume(t)
 }
 
-// Faulted implements Code.
+// Faulted implements inline.Code.
 func (p *probes) Faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	if s.Signal != unix.SIGSEGV && s.Signal != unix.SIGBUS {
 		return false, nil
