@@ -30,8 +30,7 @@ type controller struct {
 	// tracing handles the watches; nil if there are none.
 	tracing *tracing
 	// mu is held while a stop is handled, or accesses that need no stop.
-	mu         sync.Mutex
-	collecting sync.WaitGroup
+	mu sync.Mutex
 	// allStopped: the inspection of a hit stopped the other threads, too.
 	allStopped bool
 	hooks      *hookQueue
@@ -54,7 +53,11 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 		reordered: request.schedule != nil, unnamed: request.Unnamed}
 	c.judge.sleeping, c.judge.computing = request.bounds(rec)
 	c.hooks = &hookQueue{process: c.Process, placer: c.placer}
-	c.OutOfCopies, c.MovedFrom = c.withoutProbes, c.placer.MovedFrom
+	c.MovedFrom = c.placer.MovedFrom
+	c.OutOfCopies = func(regs *ptrace.Registers) {
+		c.placer.Original(regs)
+		c.tracing.original(regs)
+	}
 	return c
 }
 

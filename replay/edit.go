@@ -132,7 +132,7 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 		if _, err := s.c.Memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: undo hit %d: %w", h.Number, err)
 		}
-		s.c.tracing.known[h.Watch] = h.Old
+		s.c.tracing.setKnown(h.Watch, h.Old)
 		return nil
 	}
 }
@@ -153,7 +153,7 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 		if _, err := s.c.Memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: store at hit %d: %w", h.Number, err)
 		}
-		s.c.tracing.known[h.Watch] = le.Uint64(word[:])
+		s.c.tracing.setKnown(h.Watch, le.Uint64(word[:]))
 		return nil
 	}
 }

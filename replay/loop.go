@@ -41,8 +41,8 @@ func (c *controller) serveStop(stop ptrace.Stop) error {
 		if err := tr.collected(func(tid int) bool { return tid == stop.TID }); err != nil {
 			return err
 		}
-		if stop.Kind == ptrace.Ended && tr.kernel != nil {
-			tr.kernel.ended(stop.TID)
+		if stop.Kind == ptrace.Ended {
+			tr.ended(stop.TID)
 		}
 	}
 	return c.handle(stop)
@@ -114,10 +114,8 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 		return err
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: tracee.SignalCode(&info), Info: info, Regs: regs}
-	if c.tracing != nil && c.tracing.probes != nil {
-		if done, err := c.tracing.probes.in.HandleStop(t, &s); done || err != nil {
-			return err
-		}
+	if done, err := c.tracing.handleSignal(t, &s); done || err != nil {
+		return err
 	}
 	if done, err := c.breakTrap(t, &s); done || err != nil {
 		return err

@@ -350,7 +350,7 @@ func (p *probes) logCode(a *inline.Assembler) {
 		a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, f.from)
 		a.AtBase(inline.OpStore, inline.HardCX, inline.HardAX, f.to)
 	}
-	if len(p.tr.c.request.watching.Locks) > 0 {
+	if len(p.tr.asked.Locks) > 0 {
 		p.locksCode(a)
 	}
 	a.Label("no owner")
@@ -404,7 +404,7 @@ func (p *probes) tables() []byte {
 		binary.LittleEndian.PutUint64(b[at+8:], x.End)
 		at += 16
 	}
-	for i, l := range p.tr.c.request.watching.Locks {
+	for i, l := range p.tr.asked.Locks {
 		binary.LittleEndian.PutUint64(b[blockLocks+16*i:], uint64(l.Addr))
 		if l.Owner {
 			b[blockLocks+16*i+8] = 1

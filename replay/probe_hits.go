@@ -37,7 +37,7 @@ func (p *probes) drain(t *tracee.Thread) error {
 // calls may have made others meanwhile.
 func (p *probes) stopAt() uint64 {
 	next := ^uint64(0)
-	for n := range p.tr.c.request.watching.Inspect {
+	for _, n := range p.tr.asked.Inspected {
 		if n >= p.tr.number {
 			next = min(next, n)
 		}
@@ -117,7 +117,7 @@ func (p *probes) leftOut(h *Hit) bool {
 // notice compares a word with its value after the last access that was seen.
 func (p *probes) notice(watch int, now uint64) {
 	if p.tr.read[watch] && p.tr.known[watch] != now {
-		p.tr.c.result.Unseen[watch]++
+		p.tr.counts.Unseen[watch]++
 	}
 	p.tr.known[watch], p.tr.read[watch] = now, true
 }
@@ -135,7 +135,7 @@ type kernelAccess struct {
 // handlers return.
 func (p *probes) readLog() error {
 	position := uint64(0)
-	for e, err := range p.tr.c.Stage().Rec.Log.Ordered() {
+	for e, err := range p.tr.stage.Rec.Log.Ordered() {
 		if err != nil {
 			return nil // the replay ends there
 		}

@@ -21,9 +21,9 @@ func (tr *tracing) watchByProbes() error {
 		return err
 	}
 	tr.probes = p
-	tr.c.result.Backend = BackendProbe
-	tr.c.result.Unseen = make([]uint64, len(tr.c.request.watching.Watches))
-	tr.c.collecting.Go(tr.collect)
+	tr.counts.Backend = BackendProbe
+	tr.counts.Unseen = make([]uint64, len(tr.asked.Watches))
+	tr.collecting.Go(tr.collect)
 	return nil
 }
 
@@ -33,9 +33,9 @@ func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	if tr == nil || tr.probes == nil {
 		return nil
 	}
-	tr.c.watch.pause() // it takes long
+	tr.replay.Pause() // it takes long
 	err := tr.probes.install(t)
-	tr.c.watch.resume()
+	tr.replay.Unpause()
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,10 @@ func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	return err
 }
 
-// withoutProbes changes a thread's registers to those of the program.
-func (c *controller) withoutProbes(regs *ptrace.Registers) {
-	c.placer.Original(regs)
-	if c.tracing != nil && c.tracing.probes != nil {
-		c.tracing.probes.original(regs)
+// original changes the registers of a thread in the code of the tracing to those of the program.
+func (tr *tracing) original(regs *ptrace.Registers) {
+	if tr != nil && tr.probes != nil {
+		tr.probes.original(regs)
 	}
 }
 
@@ -73,31 +72,30 @@ func (p *probes) original(regs *ptrace.Registers) {
 
 // Trapped implements inline.Code.
 func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Site) error {
-	c := p.tr.c
 	behind := t
 	if site != p.each {
 		behind = nil // the thread is not right after the last entry
 	}
-	if err := p.drain(behind); err != nil || c.end != nil {
+	if err := p.drain(behind); err != nil || p.tr.replay.Over() {
 		return err
 	}
 	if site == p.full || site == p.each {
-		return c.resume(t)
+		return p.tr.replay.Resume(t)
 	}
-	if c.result.Stops++; c.request.watching.MostStops > 0 && c.result.Stops > c.request.watching.MostStops {
-		return &StopsError{c.request.watching.MostStops}
+	if p.tr.counts.Stops++; p.tr.asked.MostStops > 0 && p.tr.counts.Stops > p.tr.asked.MostStops {
+		return &StopsError{p.tr.asked.MostStops}
 	}
 	stop, err := p.step(t, &s.Regs, site)
-	if err != nil || c.end != nil {
+	if err != nil || p.tr.replay.Over() {
 		return err
 	}
 	if stop != nil {
-		return c.handle(*stop)
+		return p.tr.replay.HandleStop(*stop)
 	}
 	if err := p.in.ContinueInCopy(t, &s.Regs); err != nil {
 		return err
 	}
-	return c.resume(t)
+	return p.tr.replay.Resume(t)
 }
 
 // Faulted implements inline.Code.
@@ -117,7 +115,7 @@ func (p *probes) Faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
 		return false, err
 	}
-	return true, p.tr.c.cont(t, 0)
+	return true, p.tr.replay.Continue(t)
 }
 
 // touch is an access that an instruction is about to make.
@@ -147,7 +145,7 @@ func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inline.Sit
 			return stop, err
 		}
 		if len(touches) > 0 {
-			if err := p.stepped(t, x, regs, touches); err != nil || p.tr.c.end != nil {
+			if err := p.stepped(t, x, regs, touches); err != nil || p.tr.replay.Over() {
 				return nil, err
 			}
 		}

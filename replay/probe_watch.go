@@ -84,7 +84,7 @@ const MostProbed = 256
 func newProbes(tr *tracing) (*probes, error) {
 	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
 		full: &inline.Site{}, each: &inline.Site{}}
-	for _, pc := range tr.c.request.watching.Probes {
+	for _, pc := range tr.asked.Probes {
 		p.waiting = append(p.waiting, uint64(pc))
 	}
 	slices.Sort(p.waiting)
@@ -104,8 +104,8 @@ func newProbes(tr *tracing) (*probes, error) {
 			p.spans = append(p.spans, tracee.Span{Start: low, End: high})
 		}
 	}
-	p.in = inline.New(tr.c.Process, tr.c.Stage(), p, tr.c.placer.Exposed)
-	tr.c.placer.UseInlined(p.in)
+	p.in = inline.New(tr.process, tr.stage, p, tr.breakpoints.Exposed)
+	tr.breakpoints.UseInlined(p.in)
 	return p, p.readLog()
 }
 
@@ -134,7 +134,7 @@ func (p *probes) install(t *tracee.Thread) error {
 			p.tr.initial(i) // the dynamic linker may have changed it
 		}
 	}
-	maps, err := tracee.ReadMaps(p.tr.c.PID)
+	maps, err := tracee.ReadMaps(p.tr.process.PID)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (p *probes) install(t *tracee.Thread) error {
 			sites = append(sites, &inline.Site{Inst: x.inst, Number: len(p.all)})
 			p.all = append(p.all, x)
 		} else {
-			p.tr.c.result.Unprobed = append(p.tr.c.result.Unprobed, evidence.Addr(pc))
+			p.tr.counts.Unprobed = append(p.tr.counts.Unprobed, evidence.Addr(pc))
 		}
 		return true
 	})
@@ -164,7 +164,7 @@ func (x *probeSite) writes() bool {
 
 // site returns how an instruction's accesses are seen; nil: they cannot be.
 func (p *probes) site(pc uint64, m *tracee.Mapping) *probeSite {
-	inst := p.tr.c.Instruction(pc)
+	inst := p.tr.process.Instruction(pc)
 	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall {
 		return nil
 	}
@@ -190,7 +190,6 @@ func (p *probes) site(pc uint64, m *tracee.Mapping) *probeSite {
 
 // share maps the memory for entries in both processes.
 func (p *probes) share(t *tracee.Thread) error {
-	c := p.tr.c
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil {
 		return err
@@ -210,11 +209,11 @@ func (p *probes) share(t *tracee.Thread) error {
 	if p.block, err = unix.Mmap(fd, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("replay: mmap: %w", err)
 	}
-	if p.base, err = c.MapShared(t, regs.Rip, recorded.PathOf(f), blockBytes); err != nil {
+	if p.base, err = p.tr.process.MapShared(t, regs.Rip, recorded.PathOf(f), blockBytes); err != nil {
 		return err
 	}
 	copy(p.block, p.tables())
-	for _, t := range c.Threads {
+	for _, t := range p.tr.process.Threads {
 		if t.Stopped {
 			if err := p.arm(t); err != nil {
 				return err
@@ -254,11 +253,10 @@ func (p *probes) finish() error {
 	if p.block == nil {
 		return nil
 	}
-	c := p.tr.c
 	if err := p.drain(nil); err != nil {
 		return err
 	}
-	control, err := c.ReadControl()
+	control, err := p.tr.process.ReadControl()
 	if err != nil {
 		return err
 	}
@@ -271,12 +269,12 @@ func (p *probes) finish() error {
 		}
 	}
 	for _, pc := range p.waiting {
-		c.result.Unprobed = append(c.result.Unprobed, evidence.Addr(pc))
+		p.tr.counts.Unprobed = append(p.tr.counts.Unprobed, evidence.Addr(pc))
 	}
 	if err := p.in.Remove(); err != nil {
 		return err
 	}
-	for tid, t := range c.Threads {
+	for tid, t := range p.tr.process.Threads {
 		if !t.Stopped {
 			continue
 		}

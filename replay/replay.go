@@ -217,9 +217,12 @@ func (c *controller) serve() error {
 	}
 	c.result.Times.Run = time.Since(started)
 	if c.tracing != nil {
-		if err := c.tracing.finish(); err != nil {
+		if err := c.tracing.finish(c.end.thread); err != nil {
 			return err
 		}
+		n := &c.tracing.counts
+		r := c.result
+		r.Hits, r.Lost, r.Backend, r.Unseen, r.Unprobed, r.Stops = n.Hits, n.Lost, n.Backend, n.Unseen, n.Unprobed, n.Stops
 	}
 	return c.finish()
 }

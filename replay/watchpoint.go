@@ -3,16 +3,81 @@ package replay
 import (
 	"errors"
 	"math/bits"
+	"sync"
 	"time"
 
+	"diagnose/evidence"
+	"diagnose/replay/breakpoint"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
 )
 
+// watchRequest says which accesses are traced.
+type watchRequest struct {
+	Watches []Watch
+	// Backend traces the accesses. If empty, the best one that works on this machine is used.
+	Backend Backend
+	// Probes are the instructions whose accesses BackendProbe sees. MostStops bounds how often it
+	// may stop for accesses that it cannot see otherwise; beyond it the error is a *StopsError. 0
+	// means no bound.
+	Probes    []evidence.Addr
+	MostStops uint64
+	// Locks are read at each hit.
+	Locks []LockWord
+	// OnHit is called for each hit, in order. Inspected are the numbers of the hits at which the
+	// process is inspected.
+	OnHit     func(*Hit) error
+	Inspected []uint64
+}
+
+// owner is the replay whose process is traced. It is locked while a stop is handled, or accesses
+// that need no stop.
+type owner interface {
+	sync.Locker
+	// Over reports whether the replay has ended.
+	Over() bool
+	// Inspect inspects the process with all threads stopped, a thread right after a hit. The other
+	// threads continue when Resume is called for that one.
+	Inspect(h *Hit, t *tracee.Thread) error
+	Resume(t *tracee.Thread) error
+	// Continue resumes only the thread.
+	Continue(t *tracee.Thread) error
+	// HandleStop handles a stop that is not the tracing's.
+	HandleStop(stop ptrace.Stop) error
+	// NoteHit is called for each hit: it is progress.
+	NoteHit()
+	// Interrupt stops the process, because accesses could not be taken (tracing.err).
+	Interrupt()
+	// Pause and Unpause are called before and after work during which the process makes no progress.
+	Pause()
+	Unpause()
+}
+
+// watchCounts are what a tracing has seen.
+type watchCounts struct {
+	// Hits counts the hits that were passed to OnHit, Lost those that were not. Backend is the
+	// back end that traced them.
+	Hits, Lost uint64
+	Backend    Backend
+	// Unseen counts, by watch, how often a word had changed since the last access that
+	// BackendProbe saw. Unprobed are the addresses of Probes that it could not see. Stops counts the
+	// possible accesses for which it had to stop.
+	Unseen   []uint64
+	Unprobed []evidence.Addr
+	Stops    uint64
+}
+
 // tracing makes Hits of the accesses that a back end saw.
 type tracing struct {
-	c       *controller
-	watches []Watch
+	process     *tracee.Process
+	stage       *recorded.Stage
+	breakpoints *breakpoint.Breakpoints
+	replay      owner
+	asked       *watchRequest
+	counts      watchCounts
+	collecting  sync.WaitGroup
+	watches     []Watch
 	// known are the words as they were after the last hit of any of them; read says which of them
 	// have ever been read.
 	known []uint64
@@ -34,38 +99,10 @@ type tracing struct {
 	err     error
 }
 
-// checkWatches returns an error if the watches are not valid or the debug registers do not
-// suffice.
-func (p *parts) checkWatches() error {
-	o := &p.watching
-	if len(o.Locks) > MostLocks {
-		return tracee.Inputf("replay: %d locks to be looked at, %d can be", len(o.Locks), MostLocks)
-	}
-	most := tracee.DebugRegisters
-	if len(p.Hooks) > 0 {
-		most--
-	}
-	switch {
-	case o.Backend == BackendProbe && len(o.Watches) > MostProbed:
-		return tracee.Inputf("replay: %d words to be watched by probes, %d can be", len(o.Watches), MostProbed)
-	case o.Backend != BackendProbe && len(o.Watches) > most:
-		return &RegisterError{Watches: len(o.Watches)}
-	}
-	for i, w := range o.Watches {
-		if w.Size != 1 && w.Size != 2 && w.Size != 4 && w.Size != 8 || uint64(w.Addr)%uint64(w.Size) != 0 {
-			return tracee.Inputf("replay: watch %d is of %d bytes at %v: a watch is of 1, 2, 4 or 8 bytes at a multiple of that", i, w.Size, w.Addr)
-		}
-		if uint64(w.Addr) >= 1<<47 {
-			return tracee.Inputf("replay: watch %d is at %v, where no program has memory", i, w.Addr)
-		}
-	}
-	return nil
-}
-
-func newTracing(c *controller) *tracing {
-	n := len(c.request.watching.Watches)
-	tr := &tracing{c: c, watches: c.request.watching.Watches, known: make([]uint64, n), read: make([]bool, n), code: newCodeReader(c.Process),
-		indices: map[int]uint32{}, quit: make(chan struct{})}
+func newTracing(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r owner, asked *watchRequest) *tracing {
+	n := len(asked.Watches)
+	tr := &tracing{process: p, stage: s, breakpoints: b, replay: r, asked: asked, watches: asked.Watches, known: make([]uint64, n), read: make([]bool, n),
+		code: newCodeReader(p), indices: map[int]uint32{}, quit: make(chan struct{})}
 	for i := range tr.watches {
 		tr.initial(i)
 	}
@@ -75,24 +112,24 @@ func newTracing(c *controller) *tracing {
 // start chooses the back end. It is called for the process of the requested recording before it
 // continues. What its parent did before the fork is not part of it.
 func (tr *tracing) start() error {
-	asked := &tr.c.request.watching
+	asked := tr.asked
 	if asked.Backend == BackendProbe {
 		return tr.watchByProbes()
 	}
 	// Only stops can be inspected.
-	kernel := asked.Backend == BackendBPF || asked.Backend == "" && len(asked.Inspect) == 0
+	kernel := asked.Backend == BackendBPF || asked.Backend == "" && len(asked.Inspected) == 0
 	switch {
 	case asked.Backend != "" && asked.Backend != BackendBPF && asked.Backend != BackendPtrace:
 		return &UnsupportedError{asked.Backend, errors.ErrUnsupported}
-	case asked.Backend == BackendBPF && len(asked.Inspect) > 0:
+	case asked.Backend == BackendBPF && len(asked.Inspected) > 0:
 		return tracee.Inputf("replay: the back end %s cannot stop at accesses", BackendBPF)
 	case kernel:
 		k, err := newKernelWatches(tr)
 		if err == nil {
 			tr.kernel = k
-			tr.c.WatchRegisters = tracee.WatchRegisters{Kernel: len(tr.watches)}
-			tr.c.result.Backend = BackendBPF
-			tr.c.collecting.Go(tr.collect)
+			tr.process.WatchRegisters = tracee.WatchRegisters{Kernel: len(tr.watches)}
+			tr.counts.Backend = BackendBPF
+			tr.collecting.Go(tr.collect)
 			return nil
 		}
 		if asked.Backend != "" {
@@ -106,15 +143,37 @@ func (tr *tracing) start() error {
 // watchByStops selects the back end that works wherever processes can be traced. A stop is two
 // switches between the process and this thread, which cost half as much on one processor.
 func (tr *tracing) watchByStops() {
-	tr.c.Pin()
-	tr.c.WatchRegisters = tracee.NewWatchRegisters(tr.c.request.watching.Watches)
-	tr.c.result.Backend = BackendPtrace
+	tr.process.Pin()
+	tr.process.WatchRegisters = tracee.NewWatchRegisters(tr.asked.Watches)
+	tr.counts.Backend = BackendPtrace
 }
+
+// handleSignal handles a signal of a thread in code of the tracing. done: nothing is left to do.
+func (tr *tracing) handleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+	if tr == nil || tr.probes == nil {
+		return false, nil
+	}
+	return tr.probes.in.HandleStop(t, s)
+}
+
+// ended is called for a thread that has ended.
+func (tr *tracing) ended(tid int) {
+	if tr.kernel != nil {
+		tr.kernel.ended(tid)
+	}
+}
+
+// canStep reports whether a thread can be stepped without loss. With watches by debug registers, a
+// single stop would report both a step and an access.
+func (tr *tracing) canStep() bool { return tr == nil || tr.kernel != nil }
+
+// setKnown says that the tool has changed a watched word.
+func (tr *tracing) setKnown(watch int, value uint64) { tr.known[watch] = value }
 
 // stop ends the tracing by the back end.
 func (tr *tracing) stop() {
 	close(tr.quit)
-	tr.c.collecting.Wait()
+	tr.collecting.Wait()
 	tr.code.close()
 	if tr.kernel != nil {
 		tr.kernel.close()
@@ -134,11 +193,11 @@ func (tr *tracing) collect() {
 			return
 		case <-tick.C:
 		}
-		tr.c.mu.Lock()
+		tr.replay.Lock()
 		err := tr.collected(nil)
-		tr.c.mu.Unlock()
+		tr.replay.Unlock()
 		if err != nil {
-			tr.c.watch.rouse(wakeHits)
+			tr.replay.Interrupt()
 			return
 		}
 	}
@@ -151,26 +210,10 @@ func (tr *tracing) collected(stands func(tid int) bool) error {
 	case tr.err != nil:
 	case tr.kernel != nil:
 		tr.err = tr.kernel.drain(stands)
-	case tr.probes != nil && len(tr.c.request.watching.Inspect) == 0:
+	case tr.probes != nil && len(tr.asked.Inspected) == 0:
 		tr.err = tr.probes.drain(nil)
 	}
 	return tr.err
-}
-
-// armWatches arms the watches of a new thread, before its first instruction.
-func (c *controller) armWatches(t *tracee.Thread) error {
-	if len(c.request.watching.Watches) == 0 || !c.IsLast() || t.Watched {
-		return nil
-	}
-	t.Watched = true
-	first := c.tracing == nil
-	if first {
-		c.tracing = newTracing(c)
-		if err := c.tracing.start(); err != nil {
-			return err
-		}
-	}
-	return c.tracing.arm(t, first)
 }
 
 // arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
@@ -182,21 +225,21 @@ func (tr *tracing) arm(t *tracee.Thread, first bool) error {
 	if k := tr.kernel; k != nil {
 		err := k.arm(t.TID)
 		var cannot *UnsupportedError
-		if err == nil || !first || tr.c.request.watching.Backend != "" || !errors.As(err, &cannot) {
+		if err == nil || !first || tr.asked.Backend != "" || !errors.As(err, &cannot) {
 			return err
 		}
 		k.close()
 		tr.kernel = nil
 		tr.watchByStops()
 	}
-	return tracee.SetDebug(t.TID, &tr.c.WatchRegisters)
+	return tracee.SetDebug(t.TID, &tr.process.WatchRegisters)
 }
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
 func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
-	taken := tr.c.WatchRegisters.Taken
-	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.c.placer.UsesRegister(t) {
+	taken := tr.process.WatchRegisters.Taken
+	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.breakpoints.UsesRegister(t) {
 		return 0
 	}
 	return uint64(taken)
@@ -204,7 +247,7 @@ func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 
 // watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
 func (tr *tracing) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other bool, err error) {
-	if tr.c.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && s.Code != tracee.TrapTrace && s.Code != tracee.TrapBreakpoint {
+	if tr.process.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && s.Code != tracee.TrapTrace && s.Code != tracee.TrapBreakpoint {
 		return false, true, nil
 	}
 	status := tr.onlyWatch(t, s)
@@ -214,7 +257,7 @@ func (tr *tracing) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other
 		}
 	}
 	const all = 1<<tracee.DebugRegisters - 1
-	hits := uint8(status) & tr.c.WatchRegisters.Taken
+	hits := uint8(status) & tr.process.WatchRegisters.Taken
 	if hits == 0 {
 		return false, true, nil
 	}

@@ -87,7 +87,7 @@ func (k *kernelWatches) load() (err error) {
 	}
 	maps := senderMaps{ring: k.ring.FD(), lost: k.lost.FD(), code: k.code.FD(), last: k.last.FD()}
 	k.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.PerfEvent, License: "GPL",
-		Instructions: newSender(k.tr.watches, k.tr.c.request.watching.Locks, k.ownCode(), maps)})
+		Instructions: newSender(k.tr.watches, k.tr.asked.Locks, k.ownCode(), maps)})
 	if err != nil {
 		return err
 	}
@@ -97,11 +97,11 @@ func (k *kernelWatches) load() (err error) {
 
 // ownCode returns the mapping of the program's executable; empty if it is not known.
 func (k *kernelWatches) ownCode() tracee.Span {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.c.PID))
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.tr.process.PID))
 	if err != nil {
 		return tracee.Span{}
 	}
-	maps, err := tracee.ReadMaps(k.tr.c.PID)
+	maps, err := tracee.ReadMaps(k.tr.process.PID)
 	if err != nil {
 		return tracee.Span{}
 	}

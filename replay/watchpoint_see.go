@@ -50,16 +50,16 @@ func (tr *tracing) initial(watch int) {
 func (tr *tracing) word(watch int) (uint64, error) {
 	var p [8]byte
 	w := &tr.watches[watch]
-	_, err := tr.c.Memory.ReadAt(p[:w.Size], int64(w.Addr))
+	_, err := tr.process.Memory.ReadAt(p[:w.Size], int64(w.Addr))
 	return binary.LittleEndian.Uint64(p[:]), err
 }
 
 // see reads the state of a thread that a watch stopped.
 func (tr *tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, error) {
-	s := &sighting{regs: *regs, stack: tr.c.Process, index: t.Index}
-	if tr.c.Control == 0 {
+	s := &sighting{regs: *regs, stack: tr.process, index: t.Index}
+	if tr.process.Control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
-	} else if err := tr.c.Identify(t); errors.Is(err, tracee.ErrNoThread) {
+	} else if err := tr.process.Identify(t); errors.Is(err, tracee.ErrNoThread) {
 		if err := tr.newcomer(s, t.TID); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (tr *tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, err
 	if s.inside == 0 {
 		return s, nil
 	}
-	f, err := tracee.ReadStruct[agent.RawFrame](tr.c.Memory, s.inside)
+	f, err := tracee.ReadStruct[agent.RawFrame](tr.process.Memory, s.inside)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +99,13 @@ func (tr *tracing) look(s *sighting, known bool) error {
 		pieces = append(pieces, wanted{addr: uint64(w.Addr), size: uint64(w.Size), into: tr.buffer[8*i:]})
 	}
 	locks := tr.buffer[8*tracee.DebugRegisters:]
-	for i, l := range tr.c.request.watching.Locks {
+	for i, l := range tr.asked.Locks {
 		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
 	var consumed [8]byte
 	var slot [threadBytes]byte
 	if known {
-		pieces = append(pieces, wanted{addr: tr.c.Control + consumedOffset, size: 8, into: consumed[:]},
+		pieces = append(pieces, wanted{addr: tr.process.Control + consumedOffset, size: 8, into: consumed[:]},
 			wanted{addr: agent.RThreadAddress(s.index), size: threadBytes, into: slot[:]})
 	}
 	tr.gathered.pieces = pieces
@@ -126,7 +126,7 @@ func (tr *tracing) look(s *sighting, known bool) error {
 			s.words[i] = binary.LittleEndian.Uint64(tr.buffer[8*i:]) & (^uint64(0) >> (64 - 8*w.Size))
 		}
 	}
-	for i, l := range tr.c.request.watching.Locks {
+	for i, l := range tr.asked.Locks {
 		word := binary.LittleEndian.Uint32(locks[lockBytes*i:])
 		if have[len(watches)+i] && word != 0 && (!l.Owner || word == s.tid) {
 			s.held |= 1 << i
@@ -161,11 +161,11 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 		total += int(p.size)
 	}
 	have = g.have
-	if n, err := unix.ProcessVMReadv(tr.c.PID, g.local, g.remote, 0); err == nil && n == total {
+	if n, err := unix.ProcessVMReadv(tr.process.PID, g.local, g.remote, 0); err == nil && n == total {
 		return have
 	}
 	for i, p := range pieces {
-		_, err := tr.c.Memory.ReadAt(p.into[:p.size], int64(p.addr))
+		_, err := tr.process.Memory.ReadAt(p.into[:p.size], int64(p.addr))
 		have[i] = err == nil
 	}
 	return have
@@ -175,17 +175,17 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 // engine starts, or a thread before its first event, which is found by its thread pointer. Any
 // other is thread 0.
 func (tr *tracing) newcomer(s *sighting, tid int) error {
-	control, err := tr.c.ReadControl()
+	control, err := tr.process.ReadControl()
 	if err != nil {
 		return err
 	}
 	s.position = control.Consumed
-	if tid == tr.c.PID && s.position == 0 {
+	if tid == tr.process.PID && s.position == 0 {
 		s.index = 1
 		return nil
 	}
 	for i := min(control.Threads, agent.RThreads-1); i > 0; i-- {
-		if r, err := tr.c.ReadThread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
+		if r, err := tr.process.ReadThread(i); err == nil && r.State == agent.RStarting && r.ThreadPointer == s.regs.Fs_base {
 			s.index = i
 			return nil
 		}
@@ -196,23 +196,22 @@ func (tr *tracing) newcomer(s *sighting, tid int) error {
 // identify finds the number of a thread that does not have the right to run: the only thread
 // before the engine has started, or one before its first event or after its last.
 func (tr *tracing) identify(s *sighting) error {
-	c := tr.c
-	if s.held = 0; s.position == 0 && s.thread == c.PID {
+	if s.held = 0; s.position == 0 && s.thread == tr.process.PID {
 		s.index = 1
 		return nil
 	}
 	if s.index = tr.indices[s.thread]; s.index != 0 {
-		r, err := c.ReadThread(s.index)
+		r, err := tr.process.ReadThread(s.index)
 		if err == nil {
 			s.ordinal, s.tid = r.Ordinal, r.TID
 		}
 		return err
 	}
-	t := c.Threads[s.thread]
+	t := tr.process.Threads[s.thread]
 	if t == nil {
 		return fmt.Errorf("replay: thread %d accessed a watched word and is not known", s.thread)
 	}
-	if err := c.Identify(t); err == nil {
+	if err := tr.process.Identify(t); err == nil {
 		s.index = t.Index
 		return nil
 	} else if !errors.Is(err, tracee.ErrNoThread) {
@@ -224,7 +223,7 @@ func (tr *tracing) identify(s *sighting) error {
 // mapped returns a word's value before its first access: memory that has appeared since the last
 // look is zero, unless it is mapped from a file.
 func (tr *tracing) mapped(watch int, now uint64) uint64 {
-	maps, err := tracee.ReadMaps(tr.c.PID)
+	maps, err := tracee.ReadMaps(tr.process.PID)
 	if err != nil {
 		return now
 	}

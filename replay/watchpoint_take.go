@@ -1,8 +1,8 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
@@ -11,7 +11,7 @@ import (
 
 // take makes hits of a sighting. t is nil if the thread has not been stopped.
 func (tr *tracing) take(s *sighting, t *tracee.Thread) error {
-	if tr.c.placer.IsComparison(s.regs.Rip) {
+	if tr.breakpoints.IsComparison(s.regs.Rip) {
 		return nil // the comparison of a probe
 	}
 	for i := range tr.watches {
@@ -102,8 +102,10 @@ func (tr *tracing) emit(h Hit, t *tracee.Thread) error {
 	}
 	h.Number = tr.number
 	tr.number++
-	if err := tr.inspect(&h, t); err != nil {
-		return err
+	if t != nil && slices.Contains(tr.asked.Inspected, h.Number) {
+		if err := tr.replay.Inspect(&h, t); err != nil {
+			return err
+		}
 	}
 	if h.By == evidence.ByCall {
 		tr.pending = &h
@@ -122,59 +124,22 @@ func (tr *tracing) flush() error {
 }
 
 func (tr *tracing) deliver(h *Hit) error {
-	tr.c.result.Hits++
-	tr.c.watch.hits.Add(1)
-	if f := tr.c.request.watching.OnHit; f != nil {
+	tr.counts.Hits++
+	tr.replay.NoteHit()
+	if f := tr.asked.OnHit; f != nil {
 		return f(h)
 	}
 	return nil
 }
 
-// inspect stops all threads if an inspection of this hit was requested, and calls it.
-func (tr *tracing) inspect(h *Hit, t *tracee.Thread) error {
-	look := tr.c.request.watching.Inspect[h.Number]
-	if look == nil || t == nil {
+// finish runs at the end of the replay. A change after the last hit is an access, too, by the thread
+// that ended the replay; nil: none did.
+func (tr *tracing) finish(last *tracee.Thread) error {
+	if tr.process.Detached {
 		return nil
 	}
-	c := tr.c
-	if err := c.StopAll(); err != nil {
-		return err
-	}
-	c.watch.pause()
-	defer c.watch.resume()
-	s, err := c.stopped(t)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c.attempt.hooked = true
-	if err := look(h, s); errors.Is(err, ErrEnough) {
-		c.end = &end{kind: EndMoment, thread: t}
-		return nil
-	} else if err != nil {
-		return err
-	}
-	c.allStopped = true
-	return nil
-}
-
-// resume resumes a thread that a watch stopped. It also resumes the others, if an inspection
-// stopped them.
-func (c *controller) resume(t *tracee.Thread) error {
-	if !c.allStopped {
-		return c.cont(t, 0)
-	}
-	c.allStopped = false
-	return c.goOn()
-}
-
-// finish runs at the end of the replay. A change after the last hit is an access, too.
-func (tr *tracing) finish() error {
-	if tr.c.Detached {
-		return nil
-	}
-	tr.c.mu.Lock()
-	defer tr.c.mu.Unlock()
+	tr.replay.Lock()
+	defer tr.replay.Unlock()
 	if tr.probes != nil {
 		return tr.probes.finish()
 	}
@@ -183,15 +148,15 @@ func (tr *tracing) finish() error {
 	}
 	if tr.kernel != nil {
 		var err error
-		if tr.c.result.Lost, err = tr.kernel.lostHits(); err != nil {
+		if tr.counts.Lost, err = tr.kernel.lostHits(); err != nil {
 			return err
 		}
 	}
 	s := &sighting{index: 1}
-	if t := tr.c.end.thread; t != nil {
-		s.index = max(t.Index, 1)
+	if last != nil {
+		s.index = max(last.Index, 1)
 	}
-	if err := tr.look(s, tr.c.Control != 0); err != nil {
+	if err := tr.look(s, tr.process.Control != 0); err != nil {
 		return err
 	}
 	for i := range tr.watches {
