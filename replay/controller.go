@@ -28,7 +28,7 @@ type controller struct {
 	loading *loadguard.Guard // until DG_TRAP_HELLO
 	watch   *watchdog
 	// tracing handles the watches; nil if there are none.
-	tracing *tracing
+	tracing *Tracing
 	// mu is held while a stop is handled, or accesses that need no stop.
 	mu sync.Mutex
 	// allStopped: the inspection of a hit stopped the other threads, too.
@@ -56,7 +56,7 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 	c.MovedFrom = c.placer.MovedFrom
 	c.OutOfCopies = func(regs *ptrace.Registers) {
 		c.placer.Original(regs)
-		c.tracing.original(regs)
+		c.tracing.Original(regs)
 	}
 	return c
 }

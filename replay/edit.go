@@ -132,7 +132,7 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 		if _, err := s.c.Memory.WriteAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: undo hit %d: %w", h.Number, err)
 		}
-		s.c.tracing.setKnown(h.Watch, h.Old)
+		s.c.tracing.SetKnown(h.Watch, h.Old)
 		return nil
 	}
 }
@@ -153,7 +153,7 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 		if _, err := s.c.Memory.ReadAt(word[:w.Size], int64(w.Addr)); err != nil {
 			return fmt.Errorf("replay: store at hit %d: %w", h.Number, err)
 		}
-		s.c.tracing.setKnown(h.Watch, le.Uint64(word[:]))
+		s.c.tracing.SetKnown(h.Watch, le.Uint64(word[:]))
 		return nil
 	}
 }
@@ -270,7 +270,7 @@ func storedBy(p *tracee.Process, regs *ptrace.Registers) (evidence.Addr, uint64,
 	general := tracee.GeneralRegisters(regs)
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
-		if !o.IsMemory || o.Repeated || o.Size == 0 || codeOf(o.Access)&evidence.CodeWrite == 0 {
+		if !o.IsMemory || o.Repeated || o.Size == 0 || CodeOf(o.Access)&evidence.CodeWrite == 0 {
 			continue
 		}
 		addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {

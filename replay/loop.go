@@ -38,11 +38,11 @@ func (c *controller) serveStop(stop ptrace.Stop) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if tr := c.tracing; tr != nil {
-		if err := tr.collected(func(tid int) bool { return tid == stop.TID }); err != nil {
+		if err := tr.Collected(func(tid int) bool { return tid == stop.TID }); err != nil {
 			return err
 		}
 		if stop.Kind == ptrace.Ended {
-			tr.ended(stop.TID)
+			tr.Ended(stop.TID)
 		}
 	}
 	return c.handle(stop)
@@ -114,7 +114,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 		return err
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: tracee.SignalCode(&info), Info: info, Regs: regs}
-	if done, err := c.tracing.handleSignal(t, &s); done || err != nil {
+	if done, err := c.tracing.HandleSignal(t, &s); done || err != nil {
 		return err
 	}
 	if done, err := c.breakTrap(t, &s); done || err != nil {
@@ -164,7 +164,7 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	hit, other := false, true
 	var err error
 	if c.tracing != nil {
-		hit, other, err = c.tracing.watchTrap(t, s)
+		hit, other, err = c.tracing.WatchTrap(t, s)
 	}
 	if err != nil || c.end != nil {
 		return err

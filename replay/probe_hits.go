@@ -65,10 +65,10 @@ func (p *probes) taken(e []byte, t *tracee.Thread) error {
 		return err
 	}
 	h := Hit{Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held, PC: evidence.Addr(x.inst.PC),
-		SP: evidence.Addr(word(entrySP)), Kind: codeOf(x.operands[0].Access)}
+		SP: evidence.Addr(word(entrySP)), Kind: CodeOf(x.operands[0].Access)}
 	addr, size := word(entryAddr), uint64(x.operands[0].Size)
 	first := addr &^ 7
-	return p.touched(addr, size, func(watch int, w *Watch) error {
+	return p.touched(addr, size, func(watch int, w *tracee.Watch) error {
 		n := int(uint64(w.Addr)-first) / 8
 		part := func(v uint64) uint64 { return v >> (8 * (w.Addr & 7)) & (^uint64(0) >> (64 - 8*w.Size)) }
 		h := h
@@ -78,7 +78,7 @@ func (p *probes) taken(e []byte, t *tracee.Thread) error {
 }
 
 // touched calls f for the watches that an access touches, in their order.
-func (p *probes) touched(addr, size uint64, f func(watch int, w *Watch) error) error {
+func (p *probes) touched(addr, size uint64, f func(watch int, w *tracee.Watch) error) error {
 	i, _ := slices.BinarySearchFunc(p.sorted, addr, func(i int, addr uint64) int {
 		return cmp.Compare(uint64(p.tr.watches[i].Addr)+uint64(p.tr.watches[i].Size), addr+1)
 	})
@@ -117,7 +117,7 @@ func (p *probes) leftOut(h *Hit) bool {
 // notice compares a word with its value after the last access that was seen.
 func (p *probes) notice(watch int, now uint64) {
 	if p.tr.read[watch] && p.tr.known[watch] != now {
-		p.tr.counts.Unseen[watch]++
+		p.tr.Counts.Unseen[watch]++
 	}
 	p.tr.known[watch], p.tr.read[watch] = now, true
 }
@@ -176,7 +176,7 @@ func (p *probes) called(position uint64) error {
 		if k.data != nil {
 			h.Kind = evidence.CodeWrite
 		}
-		err := p.touched(k.addr, k.size, func(watch int, w *Watch) error {
+		err := p.touched(k.addr, k.size, func(watch int, w *tracee.Watch) error {
 			h := h
 			h.Watch, h.Old = watch, p.tr.known[watch]
 			h.New = h.Old

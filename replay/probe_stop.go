@@ -15,21 +15,21 @@ import (
 )
 
 // watchByProbes selects the back end that sees the accesses of known instructions.
-func (tr *tracing) watchByProbes() error {
+func (tr *Tracing) watchByProbes() error {
 	p, err := newProbes(tr)
 	if err != nil {
 		return err
 	}
 	tr.probes = p
-	tr.counts.Backend = BackendProbe
-	tr.counts.Unseen = make([]uint64, len(tr.asked.Watches))
+	tr.Counts.Backend = BackendProbe
+	tr.Counts.Unseen = make([]uint64, len(tr.asked.Watches))
 	tr.collecting.Go(tr.collect)
 	return nil
 }
 
-// installProbes is called at a thread's request in the engine that reports loaded objects, or at
+// InstallProbes is called at a thread's request in the engine that reports loaded objects, or at
 // its first request.
-func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
+func (tr *Tracing) InstallProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	if tr == nil || tr.probes == nil {
 		return nil
 	}
@@ -44,8 +44,8 @@ func (tr *tracing) installProbes(t *tracee.Thread, s *tracee.SignalStop) error {
 	return err
 }
 
-// original changes the registers of a thread in the code of the tracing to those of the program.
-func (tr *tracing) original(regs *ptrace.Registers) {
+// Original changes the registers of a thread in the code of the tracing to those of the program.
+func (tr *Tracing) Original(regs *ptrace.Registers) {
 	if tr != nil && tr.probes != nil {
 		tr.probes.original(regs)
 	}
@@ -82,7 +82,7 @@ func (p *probes) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Si
 	if site == p.full || site == p.each {
 		return p.tr.replay.Resume(t)
 	}
-	if p.tr.counts.Stops++; p.tr.asked.MostStops > 0 && p.tr.counts.Stops > p.tr.asked.MostStops {
+	if p.tr.Counts.Stops++; p.tr.asked.MostStops > 0 && p.tr.Counts.Stops > p.tr.asked.MostStops {
 		return &StopsError{p.tr.asked.MostStops}
 	}
 	stop, err := p.step(t, &s.Regs, site)
@@ -169,9 +169,9 @@ func (p *probes) about(x *probeSite, regs *ptrace.Registers) (map[int]touch, err
 		if touches == nil {
 			touches = map[int]touch{}
 		}
-		err := p.touched(addr, uint64(o.Size), func(watch int, _ *Watch) error {
+		err := p.touched(addr, uint64(o.Size), func(watch int, _ *tracee.Watch) error {
 			before, err := p.tr.word(watch)
-			touches[watch] = touch{touches[watch].kind | codeOf(o.Access), before}
+			touches[watch] = touch{touches[watch].kind | CodeOf(o.Access), before}
 			if err != nil {
 				delete(touches, watch) // the access will fault
 			}

@@ -32,7 +32,7 @@ import (
 // Accesses by other instructions are not seen, but a change by them is noticed and counted. The
 // accesses of system calls are taken from the log.
 type probes struct {
-	tr  *tracing
+	tr  *Tracing
 	in  *inline.Inlined
 	all []*probeSite
 	// waiting are the instructions whose objects are not loaded yet.
@@ -81,7 +81,7 @@ func (e *StopsError) Error() string {
 // MostProbed is the number of words that probes can watch.
 const MostProbed = 256
 
-func newProbes(tr *tracing) (*probes, error) {
+func newProbes(tr *Tracing) (*probes, error) {
 	p := &probes{tr: tr, loads: map[uint64]readPlace{}, lockLoads: map[uint64]bool{}, own: map[int]int{},
 		full: &inline.Site{}, each: &inline.Site{}}
 	for _, pc := range tr.asked.Probes {
@@ -150,7 +150,7 @@ func (p *probes) install(t *tracee.Thread) error {
 			sites = append(sites, &inline.Site{Inst: x.inst, Number: len(p.all)})
 			p.all = append(p.all, x)
 		} else {
-			p.tr.counts.Unprobed = append(p.tr.counts.Unprobed, evidence.Addr(pc))
+			p.tr.Counts.Unprobed = append(p.tr.Counts.Unprobed, evidence.Addr(pc))
 		}
 		return true
 	})
@@ -159,7 +159,7 @@ func (p *probes) install(t *tracee.Thread) error {
 }
 
 func (x *probeSite) writes() bool {
-	return slices.ContainsFunc(x.operands, func(o *x86.Operand) bool { return codeOf(o.Access)&evidence.CodeWrite != 0 })
+	return slices.ContainsFunc(x.operands, func(o *x86.Operand) bool { return CodeOf(o.Access)&evidence.CodeWrite != 0 })
 }
 
 // site returns how an instruction's accesses are seen; nil: they cannot be.
@@ -269,7 +269,7 @@ func (p *probes) finish() error {
 		}
 	}
 	for _, pc := range p.waiting {
-		p.tr.counts.Unprobed = append(p.tr.counts.Unprobed, evidence.Addr(pc))
+		p.tr.Counts.Unprobed = append(p.tr.Counts.Unprobed, evidence.Addr(pc))
 	}
 	if err := p.in.Remove(); err != nil {
 		return err

@@ -196,7 +196,7 @@ func (c *controller) serve() error {
 	err := c.armWatches(first)
 	defer func() {
 		if c.tracing != nil {
-			c.tracing.stop()
+			c.tracing.Stop()
 		}
 	}()
 	if err == nil {
@@ -217,10 +217,10 @@ func (c *controller) serve() error {
 	}
 	c.result.Times.Run = time.Since(started)
 	if c.tracing != nil {
-		if err := c.tracing.finish(c.end.thread); err != nil {
+		if err := c.tracing.Finish(c.end.thread); err != nil {
 			return err
 		}
-		n := &c.tracing.counts
+		n := &c.tracing.Counts
 		r := c.result
 		r.Hits, r.Lost, r.Backend, r.Unseen, r.Unprobed, r.Stops = n.Hits, n.Lost, n.Backend, n.Unseen, n.Unprobed, n.Stops
 	}

@@ -60,7 +60,7 @@ func (c *controller) looked(t *tracee.Thread, q *question) error {
 // without loss. With watches by debug registers, a single stop would report both a step and an
 // access.
 func (c *controller) mayLook(t *tracee.Thread) (bool, error) {
-	if c.Control == 0 || c.free() || t.Final != nil || c.stepper.Steps(t) || !c.tracing.canStep() {
+	if c.Control == 0 || c.free() || t.Final != nil || c.stepper.Steps(t) || !c.tracing.CanStep() {
 		return false, nil
 	}
 	if c.Identify(t) != nil {

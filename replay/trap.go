@@ -15,7 +15,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 	case agent.TrapHello, agent.TrapForked:
 		answer, err := c.hello(s, what == agent.TrapForked)
 		if err == nil {
-			err = c.tracing.installProbes(t, s)
+			err = c.tracing.InstallProbes(t, s)
 		}
 		if err == nil {
 			err = c.breaks.place()
@@ -40,7 +40,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err := c.WriteStruct(c.Control, control); err != nil {
 			return err
 		}
-		if err := c.tracing.installProbes(t, s); err != nil {
+		if err := c.tracing.InstallProbes(t, s); err != nil {
 			return err
 		}
 		if err := c.breaks.place(); err != nil {

@@ -294,7 +294,7 @@ func (c *controller) woken(t *tracee.Thread) error {
 	case wakeCancelled:
 		return c.ctx.Err()
 	case wakeHits:
-		return c.tracing.err
+		return c.tracing.Err
 	}
 	if err := c.stuck(t, why == wakeComputing); err != nil {
 		return err

@@ -46,13 +46,13 @@ func (c *controller) armWatches(t *tracee.Thread) error {
 	first := c.tracing == nil
 	if first {
 		w := &c.request.watching
-		c.tracing = newTracing(c.Process, c.Stage(), c.placer, watchOwner{c}, &watchRequest{Watches: w.Watches, Backend: w.Backend,
+		c.tracing = New(c.Process, c.Stage(), c.placer, watchOwner{c}, &Plan{Watches: w.Watches, Backend: w.Backend,
 			Probes: w.Probes, MostStops: w.MostStops, Locks: w.Locks, OnHit: w.OnHit, Inspected: slices.Collect(maps.Keys(w.Inspect))})
-		if err := c.tracing.start(); err != nil {
+		if err := c.tracing.Start(); err != nil {
 			return err
 		}
 	}
-	return c.tracing.arm(t, first)
+	return c.tracing.Arm(t, first)
 }
 
 // resume resumes a thread that a watch stopped. It also resumes the others, if an inspection

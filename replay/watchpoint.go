@@ -13,9 +13,9 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// watchRequest says which accesses are traced.
-type watchRequest struct {
-	Watches []Watch
+// Plan says which accesses are traced.
+type Plan struct {
+	Watches []tracee.Watch
 	// Backend traces the accesses. If empty, the best one that works on this machine is used.
 	Backend Backend
 	// Probes are the instructions whose accesses BackendProbe sees. MostStops bounds how often it
@@ -31,9 +31,9 @@ type watchRequest struct {
 	Inspected []uint64
 }
 
-// owner is the replay whose process is traced. It is locked while a stop is handled, or accesses
+// Replay is the replay whose process is traced. It is locked while a stop is handled, or accesses
 // that need no stop.
-type owner interface {
+type Replay interface {
 	sync.Locker
 	// Over reports whether the replay has ended.
 	Over() bool
@@ -54,8 +54,8 @@ type owner interface {
 	Unpause()
 }
 
-// watchCounts are what a tracing has seen.
-type watchCounts struct {
+// Counts are what a tracing has seen.
+type Counts struct {
 	// Hits counts the hits that were passed to OnHit, Lost those that were not. Backend is the
 	// back end that traced them.
 	Hits, Lost uint64
@@ -68,16 +68,16 @@ type watchCounts struct {
 	Stops    uint64
 }
 
-// tracing makes Hits of the accesses that a back end saw.
-type tracing struct {
+// Tracing makes Hits of the accesses that a back end saw.
+type Tracing struct {
 	process     *tracee.Process
 	stage       *recorded.Stage
 	breakpoints *breakpoint.Breakpoints
-	replay      owner
-	asked       *watchRequest
-	counts      watchCounts
+	replay      Replay
+	asked       *Plan
+	Counts      Counts
 	collecting  sync.WaitGroup
-	watches     []Watch
+	watches     []tracee.Watch
 	// known are the words as they were after the last hit of any of them; read says which of them
 	// have ever been read.
 	known []uint64
@@ -96,12 +96,12 @@ type tracing struct {
 	// indices are the threads' numbers in the recording, by the kernel's id.
 	indices map[int]uint32
 	quit    chan struct{}
-	err     error
+	Err     error
 }
 
-func newTracing(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r owner, asked *watchRequest) *tracing {
+func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, asked *Plan) *Tracing {
 	n := len(asked.Watches)
-	tr := &tracing{process: p, stage: s, breakpoints: b, replay: r, asked: asked, watches: asked.Watches, known: make([]uint64, n), read: make([]bool, n),
+	tr := &Tracing{process: p, stage: s, breakpoints: b, replay: r, asked: asked, watches: asked.Watches, known: make([]uint64, n), read: make([]bool, n),
 		code: newCodeReader(p), indices: map[int]uint32{}, quit: make(chan struct{})}
 	for i := range tr.watches {
 		tr.initial(i)
@@ -109,9 +109,9 @@ func newTracing(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints,
 	return tr
 }
 
-// start chooses the back end. It is called for the process of the requested recording before it
+// Start chooses the back end. It is called for the process of the requested recording before it
 // continues. What its parent did before the fork is not part of it.
-func (tr *tracing) start() error {
+func (tr *Tracing) Start() error {
 	asked := tr.asked
 	if asked.Backend == BackendProbe {
 		return tr.watchByProbes()
@@ -128,7 +128,7 @@ func (tr *tracing) start() error {
 		if err == nil {
 			tr.kernel = k
 			tr.process.WatchRegisters = tracee.WatchRegisters{Kernel: len(tr.watches)}
-			tr.counts.Backend = BackendBPF
+			tr.Counts.Backend = BackendBPF
 			tr.collecting.Go(tr.collect)
 			return nil
 		}
@@ -142,36 +142,36 @@ func (tr *tracing) start() error {
 
 // watchByStops selects the back end that works wherever processes can be traced. A stop is two
 // switches between the process and this thread, which cost half as much on one processor.
-func (tr *tracing) watchByStops() {
+func (tr *Tracing) watchByStops() {
 	tr.process.Pin()
 	tr.process.WatchRegisters = tracee.NewWatchRegisters(tr.asked.Watches)
-	tr.counts.Backend = BackendPtrace
+	tr.Counts.Backend = BackendPtrace
 }
 
-// handleSignal handles a signal of a thread in code of the tracing. done: nothing is left to do.
-func (tr *tracing) handleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+// HandleSignal handles a signal of a thread in code of the tracing. done: nothing is left to do.
+func (tr *Tracing) HandleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
 	if tr == nil || tr.probes == nil {
 		return false, nil
 	}
 	return tr.probes.in.HandleStop(t, s)
 }
 
-// ended is called for a thread that has ended.
-func (tr *tracing) ended(tid int) {
+// Ended is called for a thread that has ended.
+func (tr *Tracing) Ended(tid int) {
 	if tr.kernel != nil {
 		tr.kernel.ended(tid)
 	}
 }
 
-// canStep reports whether a thread can be stepped without loss. With watches by debug registers, a
+// CanStep reports whether a thread can be stepped without loss. With watches by debug registers, a
 // single stop would report both a step and an access.
-func (tr *tracing) canStep() bool { return tr == nil || tr.kernel != nil }
+func (tr *Tracing) CanStep() bool { return tr == nil || tr.kernel != nil }
 
-// setKnown says that the tool has changed a watched word.
-func (tr *tracing) setKnown(watch int, value uint64) { tr.known[watch] = value }
+// SetKnown says that the tool has changed a watched word.
+func (tr *Tracing) SetKnown(watch int, value uint64) { tr.known[watch] = value }
 
-// stop ends the tracing by the back end.
-func (tr *tracing) stop() {
+// Stop ends the tracing by the back end.
+func (tr *Tracing) Stop() {
 	close(tr.quit)
 	tr.collecting.Wait()
 	tr.code.close()
@@ -184,7 +184,7 @@ func (tr *tracing) stop() {
 }
 
 // collect empties the ring while the process runs.
-func (tr *tracing) collect() {
+func (tr *Tracing) collect() {
 	tick := time.NewTicker(ringInterval)
 	defer tick.Stop()
 	for {
@@ -194,7 +194,7 @@ func (tr *tracing) collect() {
 		case <-tick.C:
 		}
 		tr.replay.Lock()
-		err := tr.collected(nil)
+		err := tr.Collected(nil)
 		tr.replay.Unlock()
 		if err != nil {
 			tr.replay.Interrupt()
@@ -203,22 +203,22 @@ func (tr *tracing) collect() {
 	}
 }
 
-// collected takes the accesses seen by back ends that do not stop threads. stands reports whether
+// Collected takes the accesses seen by back ends that do not stop threads. stands reports whether
 // a thread is stopped; nil: none is. An error is kept for the thread that the watchdog wakes.
-func (tr *tracing) collected(stands func(tid int) bool) error {
+func (tr *Tracing) Collected(stands func(tid int) bool) error {
 	switch {
-	case tr.err != nil:
+	case tr.Err != nil:
 	case tr.kernel != nil:
-		tr.err = tr.kernel.drain(stands)
+		tr.Err = tr.kernel.drain(stands)
 	case tr.probes != nil && len(tr.asked.Inspected) == 0:
-		tr.err = tr.probes.drain(nil)
+		tr.Err = tr.probes.drain(nil)
 	}
-	return tr.err
+	return tr.Err
 }
 
-// arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
+// Arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
 // requested by name, another one is used.
-func (tr *tracing) arm(t *tracee.Thread, first bool) error {
+func (tr *Tracing) Arm(t *tracee.Thread, first bool) error {
 	if p := tr.probes; p != nil {
 		return p.arm(t)
 	}
@@ -237,7 +237,7 @@ func (tr *tracing) arm(t *tracee.Thread, first bool) error {
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
 // one; otherwise 0.
-func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
+func (tr *Tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 	taken := tr.process.WatchRegisters.Taken
 	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.breakpoints.UsesRegister(t) {
 		return 0
@@ -245,8 +245,8 @@ func (tr *tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 	return uint64(taken)
 }
 
-// watchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
-func (tr *tracing) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other bool, err error) {
+// WatchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
+func (tr *Tracing) WatchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other bool, err error) {
 	if tr.process.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && s.Code != tracee.TrapTrace && s.Code != tracee.TrapBreakpoint {
 		return false, true, nil
 	}

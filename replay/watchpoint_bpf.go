@@ -36,7 +36,7 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // kernelWatches are watches as perf events, one for each thread and word. A program in the kernel
 // records each access, without a stop or a switch to another process.
 type kernelWatches struct {
-	tr      *tracing
+	tr      *Tracing
 	program *ebpf.Program
 	ring    *ebpf.Map
 	lost    *ebpf.Map
@@ -63,7 +63,7 @@ const (
 	ringInterval = 2 * time.Millisecond
 )
 
-func newKernelWatches(tr *tracing) (*kernelWatches, error) {
+func newKernelWatches(tr *Tracing) (*kernelWatches, error) {
 	k := &kernelWatches{tr: tr, events: map[int][]int{}, tried: map[uint64]int{}}
 	if err := k.load(); err != nil {
 		k.close()
@@ -142,7 +142,7 @@ func (k *kernelWatches) arm(tid int) error {
 	return nil
 }
 
-func (k *kernelWatches) open(tid int, w *Watch) (int, error) {
+func (k *kernelWatches) open(tid int, w *tracee.Watch) (int, error) {
 	const write, readWrite = 2, 3 // HW_BREAKPOINT_...
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Sample: 1,
@@ -154,7 +154,7 @@ func (k *kernelWatches) open(tid int, w *Watch) (int, error) {
 	}
 	fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if errors.Is(err, unix.ENOSPC) {
-		return 0, &RegisterError{Watches: len(k.tr.watches)}
+		return 0, &tracee.RegisterError{Watches: len(k.tr.watches)}
 	}
 	if err != nil {
 		return 0, &UnsupportedError{BackendBPF, fmt.Errorf("perf_event_open: %w", err)}

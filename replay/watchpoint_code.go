@@ -52,7 +52,7 @@ func (r *codeReader) close() {
 
 // explain fills in what the code tells about a hit, and returns the instruction; nil if it is not
 // known. changed are the bits of the word that changed.
-func (r *codeReader) explain(s *sighting, w *Watch, changed uint64, h *Hit) *x86.Inst {
+func (r *codeReader) explain(s *sighting, w *tracee.Watch, changed uint64, h *Hit) *x86.Inst {
 	inst, kind := r.instruction(s, w, changed)
 	h.Kind, h.PC, h.SP = kind, evidence.Addr(s.regs.Rip), evidence.Addr(s.regs.Rsp)
 	if inst != nil {
@@ -210,7 +210,7 @@ func (r *codeReader) reopen() {
 
 // copied returns the word as it will be after the engine has copied the remaining bytes: a system
 // call has one result.
-func (r *codeReader) copied(s *sighting, w *Watch, now uint64) uint64 {
+func (r *codeReader) copied(s *sighting, w *tracee.Watch, now uint64) uint64 {
 	x := r.stretch(s.regs.Rip)
 	if x.repeat == nil || x.repeat.Op != "movsb" {
 		return now

@@ -14,7 +14,7 @@ import (
 
 // instruction finds the instruction that accessed the watched word of a sighting; nil if it cannot
 // be determined. changed are the bits of the word that changed.
-func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x86.Inst, kind evidence.AccessCode) {
+func (r *codeReader) instruction(s *sighting, w *tracee.Watch, changed uint64) (inst *x86.Inst, kind evidence.AccessCode) {
 	regs := &s.regs
 	again := false
 	defer func() {
@@ -58,7 +58,7 @@ func (r *codeReader) instruction(s *sighting, w *Watch, changed uint64) (inst *x
 // repeating reports whether a thread that is at an instruction which repeats itself has just
 // executed a repetition of it, not the instruction before: the bytes that changed are those of one
 // repetition.
-func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64) bool {
+func (r *codeReader) repeating(x *stretch, s *sighting, w *tracee.Watch, changed uint64) bool {
 	if x.repeat == nil {
 		return false
 	}
@@ -71,7 +71,7 @@ func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64
 	for i := range x.repeat.Operands {
 		o := &x.repeat.Operands[i]
 		addr, known := addressOf(x.repeat, o, &s.regs)
-		if !o.IsMemory || !known || codeOf(o.Access)&evidence.CodeWrite == 0 {
+		if !o.IsMemory || !known || CodeOf(o.Access)&evidence.CodeWrite == 0 {
 			continue
 		}
 		for b := range uint64(w.Size) {
@@ -85,7 +85,7 @@ func (r *codeReader) repeating(x *stretch, s *sighting, w *Watch, changed uint64
 
 // arrival is for a thread that reached its pc by a call, a return or a jump through memory. Which
 // instruction returned is not known.
-func (r *codeReader) arrival(s *sighting, w *Watch) (inst *x86.Inst, kind evidence.AccessCode) {
+func (r *codeReader) arrival(s *sighting, w *tracee.Watch) (inst *x86.Inst, kind evidence.AccessCode) {
 	const word = 8
 	regs := &s.regs
 	if overlaps(regs.Rsp-word, word, w) && r.behindCall(regs.Rip) != nil {
@@ -180,7 +180,7 @@ func repeats(inst *x86.Inst) bool {
 
 // accesses returns how an instruction that was just executed accessed the watched word. sure is
 // false if its address cannot be computed from the registers after it.
-func accesses(inst *x86.Inst, regs *ptrace.Registers, w *Watch) (kind evidence.AccessCode, sure bool) {
+func accesses(inst *x86.Inst, regs *ptrace.Registers, w *tracee.Watch) (kind evidence.AccessCode, sure bool) {
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
 		if !o.IsMemory || o.Access == "" {
@@ -189,20 +189,20 @@ func accesses(inst *x86.Inst, regs *ptrace.Registers, w *Watch) (kind evidence.A
 		addr, known := addressOf(inst, o, regs)
 		if known && o.Size != 0 {
 			if overlaps(addr, uint64(o.Size), w) {
-				kind, sure = kind|codeOf(o.Access), true
+				kind, sure = kind|CodeOf(o.Access), true
 			}
 			continue
 		}
 		if !sure {
-			kind |= codeOf(o.Access)
+			kind |= CodeOf(o.Access)
 		}
 	}
 	return kind, sure
 }
 
-// codeOf returns the code of an access: the codes of read and write are bits, and that of both is
+// CodeOf returns the code of an access: the codes of read and write are bits, and that of both is
 // their union.
-func codeOf(k evidence.AccessKind) evidence.AccessCode {
+func CodeOf(k evidence.AccessKind) evidence.AccessCode {
 	switch k {
 	case evidence.Read:
 		return evidence.CodeRead
@@ -214,7 +214,7 @@ func codeOf(k evidence.AccessKind) evidence.AccessCode {
 	return evidence.CodeUnknown
 }
 
-func overlaps(addr, size uint64, w *Watch) bool {
+func overlaps(addr, size uint64, w *tracee.Watch) bool {
 	return addr < uint64(w.Addr)+uint64(w.Size) && addr+size > uint64(w.Addr)
 }
 

@@ -73,7 +73,7 @@ const (
 )
 
 // newSender builds the program. own is the code of the program's executable.
-func newSender(watches []Watch, locks []LockWord, own tracee.Span, m senderMaps) asm.Instructions {
+func newSender(watches []tracee.Watch, locks []LockWord, own tracee.Span, m senderMaps) asm.Instructions {
 	s := &sender{}
 	s.add(
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -103,7 +103,7 @@ func newSender(watches []Watch, locks []LockWord, own tracee.Span, m senderMaps)
 
 // send sends a record with the largest of the given sizes of stack that is readable, the largest
 // first.
-func (s *sender) send(watches []Watch, locks []LockWord, m senderMaps, stack ...int) {
+func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, stack ...int) {
 	s.add(
 		asm.LoadMapPtr(asm.R1, m.ring),
 		asm.Mov.Imm(asm.R2, int32(sentStack+stack[0])),
@@ -156,7 +156,7 @@ func (s *sender) read(offset, size int) {
 // words reads the accessed word. Reading a word that is watched for reads traps once more, in the
 // kernel, which costs as much as eight accesses. So the word is not read if the tool knows the
 // code well enough to tell the value without reading.
-func (s *sender) words(watches []Watch, m senderMaps) {
+func (s *sender) words(watches []tracee.Watch, m senderMaps) {
 	for i := range tracee.DebugRegisters {
 		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
 			asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R1, asm.DWord))

@@ -41,13 +41,13 @@ type sighting struct {
 
 // initial reads a word before any access was seen. Memory that is not mapped yet is read at its
 // first access.
-func (tr *tracing) initial(watch int) {
+func (tr *Tracing) initial(watch int) {
 	if value, err := tr.word(watch); err == nil {
 		tr.known[watch], tr.read[watch] = value, true
 	}
 }
 
-func (tr *tracing) word(watch int) (uint64, error) {
+func (tr *Tracing) word(watch int) (uint64, error) {
 	var p [8]byte
 	w := &tr.watches[watch]
 	_, err := tr.process.Memory.ReadAt(p[:w.Size], int64(w.Addr))
@@ -55,7 +55,7 @@ func (tr *tracing) word(watch int) (uint64, error) {
 }
 
 // see reads the state of a thread that a watch stopped.
-func (tr *tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, error) {
+func (tr *Tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, error) {
 	s := &sighting{regs: *regs, stack: tr.process, index: t.Index}
 	if tr.process.Control == 0 {
 		s.index = 1 // before the engine has started there is one thread, without an event
@@ -89,7 +89,7 @@ const (
 )
 
 // look reads the watched words, the locks, and the position of the replay.
-func (tr *tracing) look(s *sighting, known bool) error {
+func (tr *Tracing) look(s *sighting, known bool) error {
 	pieces := tr.gathered.pieces[:0]
 	watches := tr.watches
 	if tr.probes != nil {
@@ -150,7 +150,7 @@ type wanted struct {
 }
 
 // gather reads pieces, in one call if all are readable. have says which were read.
-func (tr *tracing) gather(pieces []wanted) (have []bool) {
+func (tr *Tracing) gather(pieces []wanted) (have []bool) {
 	g := &tr.gathered
 	g.local, g.remote, g.have = g.local[:0], g.remote[:0], g.have[:0]
 	total := 0
@@ -174,7 +174,7 @@ func (tr *tracing) gather(pieces []wanted) (have []bool) {
 // newcomer handles a thread whose id the engine does not know yet: the main thread while the
 // engine starts, or a thread before its first event, which is found by its thread pointer. Any
 // other is thread 0.
-func (tr *tracing) newcomer(s *sighting, tid int) error {
+func (tr *Tracing) newcomer(s *sighting, tid int) error {
 	control, err := tr.process.ReadControl()
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (tr *tracing) newcomer(s *sighting, tid int) error {
 
 // identify finds the number of a thread that does not have the right to run: the only thread
 // before the engine has started, or one before its first event or after its last.
-func (tr *tracing) identify(s *sighting) error {
+func (tr *Tracing) identify(s *sighting) error {
 	if s.held = 0; s.position == 0 && s.thread == tr.process.PID {
 		s.index = 1
 		return nil
@@ -222,7 +222,7 @@ func (tr *tracing) identify(s *sighting) error {
 
 // mapped returns a word's value before its first access: memory that has appeared since the last
 // look is zero, unless it is mapped from a file.
-func (tr *tracing) mapped(watch int, now uint64) uint64 {
+func (tr *Tracing) mapped(watch int, now uint64) uint64 {
 	maps, err := tracee.ReadMaps(tr.process.PID)
 	if err != nil {
 		return now

@@ -10,7 +10,7 @@ import (
 )
 
 // take makes hits of a sighting. t is nil if the thread has not been stopped.
-func (tr *tracing) take(s *sighting, t *tracee.Thread) error {
+func (tr *Tracing) take(s *sighting, t *tracee.Thread) error {
 	if tr.breakpoints.IsComparison(s.regs.Rip) {
 		return nil // the comparison of a probe
 	}
@@ -22,7 +22,7 @@ func (tr *tracing) take(s *sighting, t *tracee.Thread) error {
 	return nil
 }
 
-func (tr *tracing) takeOne(s *sighting, watch int, t *tracee.Thread) error {
+func (tr *Tracing) takeOne(s *sighting, watch int, t *tracee.Thread) error {
 	if s.watches&(1<<watch) == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func unseenWrite(h Hit) Hit {
 
 // value returns the word after the access: as it was read, or, for back ends that need not read
 // it, as the instruction tells.
-func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error) {
+func (tr *Tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error) {
 	now := s.words[watch]
 	if tr.kernel == nil {
 		if s.valid&(1<<watch) == 0 {
@@ -90,7 +90,7 @@ func (tr *tracing) value(s *sighting, watch int, inst *x86.Inst) (uint64, error)
 }
 
 // emit numbers a hit. A system call's byte-by-byte copy is one hit.
-func (tr *tracing) emit(h Hit, t *tracee.Thread) error {
+func (tr *Tracing) emit(h Hit, t *tracee.Thread) error {
 	if p := tr.pending; p != nil {
 		if h.By == evidence.ByCall && p.Watch == h.Watch && p.Thread == h.Thread && p.Ordinal == h.Ordinal && p.Kind == h.Kind && p.PC == h.PC {
 			p.New = h.New
@@ -114,7 +114,7 @@ func (tr *tracing) emit(h Hit, t *tracee.Thread) error {
 	return tr.deliver(&h)
 }
 
-func (tr *tracing) flush() error {
+func (tr *Tracing) flush() error {
 	p := tr.pending
 	tr.pending = nil
 	if p == nil {
@@ -123,8 +123,8 @@ func (tr *tracing) flush() error {
 	return tr.deliver(p)
 }
 
-func (tr *tracing) deliver(h *Hit) error {
-	tr.counts.Hits++
+func (tr *Tracing) deliver(h *Hit) error {
+	tr.Counts.Hits++
 	tr.replay.NoteHit()
 	if f := tr.asked.OnHit; f != nil {
 		return f(h)
@@ -132,9 +132,9 @@ func (tr *tracing) deliver(h *Hit) error {
 	return nil
 }
 
-// finish runs at the end of the replay. A change after the last hit is an access, too, by the thread
+// Finish runs at the end of the replay. A change after the last hit is an access, too, by the thread
 // that ended the replay; nil: none did.
-func (tr *tracing) finish(last *tracee.Thread) error {
+func (tr *Tracing) Finish(last *tracee.Thread) error {
 	if tr.process.Detached {
 		return nil
 	}
@@ -143,12 +143,12 @@ func (tr *tracing) finish(last *tracee.Thread) error {
 	if tr.probes != nil {
 		return tr.probes.finish()
 	}
-	if err := tr.collected(func(int) bool { return true }); err != nil {
+	if err := tr.Collected(func(int) bool { return true }); err != nil {
 		return err
 	}
 	if tr.kernel != nil {
 		var err error
-		if tr.counts.Lost, err = tr.kernel.lostHits(); err != nil {
+		if tr.Counts.Lost, err = tr.kernel.lostHits(); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ type toldValue struct {
 
 // tellValue covers the instructions whose effect is beyond doubt: loads and stores of general
 // registers, stores of constants, and arithmetic in memory. The last needs the value before.
-func tellValue(inst *x86.Inst, regs *ptrace.Registers, w *Watch, before uint64) toldValue {
+func tellValue(inst *x86.Inst, regs *ptrace.Registers, w *tracee.Watch, before uint64) toldValue {
 	if inst == nil {
 		return toldValue{}
 	}
@@ -70,7 +70,7 @@ type accessed struct {
 	inst *x86.Inst
 	o    *x86.Operand
 	regs *ptrace.Registers
-	w    *Watch
+	w    *tracee.Watch
 	addr uint64
 }
 
