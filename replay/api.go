@@ -8,6 +8,7 @@ import (
 	"diagnose/replay/step"
 	"diagnose/replay/tracee"
 	"diagnose/replay/verify"
+	"diagnose/replay/watchpoint"
 )
 
 // InputError says that the recording cannot be replayed on this machine: it is damaged, or files
@@ -49,3 +50,33 @@ type DifferenceKind = verify.DifferenceKind
 
 // Exclusion is memory that does not count for Identical.
 type Exclusion = verify.Exclusion
+
+// Hit is one access to a watched word.
+type Hit = watchpoint.Hit
+
+// LockWord is a word of 4 bytes that says whether a lock of the program is held.
+type LockWord = watchpoint.LockWord
+
+// Backend is a mechanism that traces watches.
+type Backend = watchpoint.Backend
+
+// The back ends, as in package watchpoint.
+const (
+	BackendPtrace = watchpoint.BackendPtrace
+	BackendBPF    = watchpoint.BackendBPF
+	BackendPerf   = watchpoint.BackendPerf
+	BackendProbe  = watchpoint.BackendProbe
+)
+
+// MostLocks is the number of lock words that a replay can read, MostProbed that of words that
+// probes can watch.
+const (
+	MostLocks  = watchpoint.MostLocks
+	MostProbed = watchpoint.MostProbed
+)
+
+// UnsupportedError says that this machine lacks something that a back end needs.
+type UnsupportedError = watchpoint.UnsupportedError
+
+// StopsError says that BackendProbe had to stop too often (Watching.MostStops).
+type StopsError = watchpoint.StopsError

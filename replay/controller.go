@@ -10,6 +10,7 @@ import (
 	"diagnose/replay/record"
 	"diagnose/replay/recorded"
 	"diagnose/replay/tracee"
+	"diagnose/replay/watchpoint"
 )
 
 // controller replays one process. It passes each stop to the part that handles it.
@@ -28,7 +29,7 @@ type controller struct {
 	loading *loadguard.Guard // until DG_TRAP_HELLO
 	watch   *watchdog
 	// tracing handles the watches; nil if there are none.
-	tracing *Tracing
+	tracing *watchpoint.Tracing
 	// mu is held while a stop is handled, or accesses that need no stop.
 	mu sync.Mutex
 	// allStopped: the inspection of a hit stopped the other threads, too.

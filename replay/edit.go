@@ -14,6 +14,7 @@ import (
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
+	"diagnose/replay/watchpoint"
 )
 
 var le = binary.LittleEndian
@@ -270,7 +271,7 @@ func storedBy(p *tracee.Process, regs *ptrace.Registers) (evidence.Addr, uint64,
 	general := tracee.GeneralRegisters(regs)
 	for i := range inst.Operands {
 		o := &inst.Operands[i]
-		if !o.IsMemory || o.Repeated || o.Size == 0 || CodeOf(o.Access)&evidence.CodeWrite == 0 {
+		if !o.IsMemory || o.Repeated || o.Size == 0 || watchpoint.CodeOf(o.Access)&evidence.CodeWrite == 0 {
 			continue
 		}
 		addr, known := o.Memory.Address(func(reg x86.Reg) (uint64, bool) {

@@ -7,6 +7,7 @@ import (
 
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
+	"diagnose/replay/watchpoint"
 )
 
 // checkWatches returns an error if the watches are not valid or the debug registers do not
@@ -46,7 +47,7 @@ func (c *controller) armWatches(t *tracee.Thread) error {
 	first := c.tracing == nil
 	if first {
 		w := &c.request.watching
-		c.tracing = New(c.Process, c.Stage(), c.placer, watchOwner{c}, &Plan{Watches: w.Watches, Backend: w.Backend,
+		c.tracing = watchpoint.New(c.Process, c.Stage(), c.placer, watchOwner{c}, &watchpoint.Plan{Watches: w.Watches, Backend: w.Backend,
 			Probes: w.Probes, MostStops: w.MostStops, Locks: w.Locks, OnHit: w.OnHit, Inspected: slices.Collect(maps.Keys(w.Inspect))})
 		if err := c.tracing.Start(); err != nil {
 			return err

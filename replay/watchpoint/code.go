@@ -1,4 +1,4 @@
-package replay
+package watchpoint
 
 import (
 	"path/filepath"
