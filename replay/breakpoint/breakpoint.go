@@ -12,9 +12,10 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// Breakpoints stops threads at places that no event names. It finds a place of the log by a probe or by a debug register of the
-// thread, and a moment by another debug register. The recording identifies a place by the thread's
-// state. Equal states continue equally, so the first stop with the recorded state is the place.
+// Breakpoints stops threads at places that no event names. It finds a place of the log by a probe
+// or by a debug register of the thread, and a moment by another debug register. The recording
+// identifies a place by the thread's state. Equal states continue equally, so the first stop with
+// the recorded state is the place.
 type Breakpoints struct {
 	process    *tracee.Process
 	recordings *recorded.Recordings

@@ -17,9 +17,10 @@ func (x *probe) at(pc uint64) *x86.Inst {
 	return nil
 }
 
-// HandleFault is for a fault of the program's instruction. If a probe has a copy of it elsewhere, the
-// instruction is executed at its original address from then on. The program's handler gets the address of the faulting instruction
-// and returns to it. That must be in the program's own text, so the text is restored.
+// HandleFault is for a fault of the program's instruction. If a probe has a copy of it elsewhere,
+// the instruction is executed at its original address from then on. The program's handler gets the
+// address of the faulting instruction and returns to it. That must be in the program's own text,
+// so the text is restored.
 func (b *Breakpoints) HandleFault(t *tracee.Thread, regs *ptrace.Registers) error {
 	for tid, owner := range b.threads {
 		p := owner.place
@@ -72,8 +73,8 @@ func (b *Breakpoints) leaveProbe(p *place) {
 	p.probe = nil
 }
 
-// MovedFrom returns the program's instruction that a probe has executed elsewhere, if pc is right after
-// that copy; nil for any other pc.
+// MovedFrom returns the program's instruction that a probe has executed elsewhere, if pc is right
+// after that copy; nil for any other pc.
 func (b *Breakpoints) MovedFrom(pc uint64) *x86.Inst {
 	if x := b.probeAt(pc); x != nil {
 		return x.at(pc)

@@ -49,8 +49,8 @@ const (
 	probeExpected = 64 // 18 registers as a place has them; of rflags, the result of lahf and seto
 )
 
-// setProbe installs a probe at the place, through a stopped thread. The error is patch.ErrImpossible if
-// none is possible.
+// setProbe installs a probe at the place, through a stopped thread. The error is
+// patch.ErrImpossible if none is possible.
 func (b *Breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 	w := b.inlinedWindow(t, p.pc)
 	if w == nil {

@@ -6,10 +6,11 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// SetStepping is called before a thread resumes, by one instruction (on) or at full speed. A thread that is stepped must execute the program's own instructions at
-// their own addresses, not a probe's copies. Otherwise a loop with a probe in it would not be
-// recognized, and accesses would be reported at addresses that no other replay has. So while a
-// thread is stepped, no probe is in the text, and a debug register finds its place.
+// SetStepping is called before a thread resumes, by one instruction (on) or at full speed. A
+// thread that is stepped must execute the program's own instructions at their own addresses, not a
+// probe's copies. Otherwise a loop with a probe in it would not be recognized, and accesses would
+// be reported at addresses that no other replay has. So while a thread is stepped, no probe is in
+// the text, and a debug register finds its place.
 func (b *Breakpoints) SetStepping(t *tracee.Thread, on bool) error {
 	if on != b.lifted {
 		if err := b.lift(on); err != nil {

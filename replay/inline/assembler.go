@@ -131,8 +131,8 @@ const (
 // hardware maps DWARF's numbers of the general registers to the hardware's.
 var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// OwnMemory appends an instruction with a register and a word of the thread's own memory, to which %gs
-// points.
+// OwnMemory appends an instruction with a register and a word of the thread's own memory, to which
+// %gs points.
 func (a *Assembler) OwnMemory(opcode, reg byte, offset int) {
 	a.Write([]byte{0x65, 0x48, opcode, reg<<3 | 4, 0x25})
 	a.Word(uint64(offset))

@@ -219,8 +219,8 @@ func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, t
 	}
 }
 
-// ContinueInCopy moves a thread from an instruction that a window hides to the instruction's copy in our
-// memory.
+// ContinueInCopy moves a thread from an instruction that a window hides to the instruction's copy
+// in our memory.
 func (in *Inlined) ContinueInCopy(t *tracee.Thread, regs *ptrace.Registers) error {
 	for _, w := range in.windows {
 		if !w.Hides(regs.Rip) {

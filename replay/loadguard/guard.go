@@ -54,8 +54,8 @@ func New(p *tracee.Process, m *record.Manifest) *Guard {
 	return l
 }
 
-// CheckExecuted checks the result of execve(2) before the process's first instruction: the program, and
-// the dynamic linker that it asks for.
+// CheckExecuted checks the result of execve(2) before the process's first instruction: the
+// program, and the dynamic linker that it asks for.
 func (l *Guard) CheckExecuted() error {
 	want := string(l.manifest.Program.Path)
 	if len(l.objects) == 0 {

@@ -115,7 +115,8 @@ func New(asked *Stepping, p *tracee.Process, b BreakSetter) *Stepper {
 	return &Stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*state{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
-// Begins returns the events after which the threads are stepped, with no other place than the event.
+// Begins returns the events after which the threads are stepped, with no other place than the
+// event.
 func (st *Stepper) Begins() map[evidence.Moment]*StepWindow {
 	begins := map[evidence.Moment]*StepWindow{}
 	for thread, w := range st.Windows {

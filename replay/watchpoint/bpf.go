@@ -42,7 +42,8 @@ type kernelWatches struct {
 	lost    *ebpf.Map
 	code    *ebpf.Map // codeTells..., by pc
 	last    *ebpf.Map
-	// tried counts, by pc, how often the code told the right value; -1: it told a wrong one or none.
+	// tried counts, by pc, how often the code told the right value; -1: it told a wrong one or
+	// none.
 	tried  map[uint64]int
 	reader *ringbuf.Reader
 	record ringbuf.Record

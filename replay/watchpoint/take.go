@@ -132,8 +132,8 @@ func (tr *Tracing) deliver(h *Hit) error {
 	return nil
 }
 
-// Finish runs at the end of the replay. A change after the last hit is an access, too, by the thread
-// that ended the replay; nil: none did.
+// Finish runs at the end of the replay. A change after the last hit is an access, too, by the
+// thread that ended the replay; nil: none did.
 func (tr *Tracing) Finish(last *tracee.Thread) error {
 	if tr.process.Detached {
 		return nil

@@ -49,7 +49,8 @@ type Replay interface {
 	NoteHit()
 	// Interrupt stops the process, because accesses could not be taken (tracing.err).
 	Interrupt()
-	// Pause and Unpause are called before and after work during which the process makes no progress.
+	// Pause and Unpause are called before and after work during which the process makes no
+	// progress.
 	Pause()
 	Unpause()
 }
@@ -61,8 +62,8 @@ type Counts struct {
 	Hits, Lost uint64
 	Backend    Backend
 	// Unseen counts, by watch, how often a word had changed since the last access that
-	// BackendProbe saw. Unprobed are the addresses of Probes that it could not see. Stops counts the
-	// possible accesses for which it had to stop.
+	// BackendProbe saw. Unprobed are the addresses of Probes that it could not see. Stops counts
+	// the possible accesses for which it had to stop.
 	Unseen   []uint64
 	Unprobed []evidence.Addr
 	Stops    uint64
