@@ -35,7 +35,14 @@ var allowed = map[string]string{
 	"replay/recorder/sites":   "agent image/object image/x86 internal/privatefile internal/procmaps replay/corefile replay/ptrace replay/record replay/record/eventlog",
 	"replay/patch":            "image/x86",
 	"replay/tracee":           "agent image image/x86 internal/procmaps replay/patch replay/ptrace",
-	"replay":                  "agent image image/object replay/patch replay/ptrace replay/tracee image/x86 replay/record image/unwind replay/launch replay/record/eventlog replay/recorder/sites internal/siginfo",
+	"replay/recorded":         "agent image image/object replay/ptrace replay/record replay/record/eventlog replay/tracee",
+	"replay/loadguard":        "replay/launch replay/ptrace replay/record replay/record/eventlog replay/recorded replay/tracee",
+	"replay/step":             "agent image/x86 replay/ptrace replay/tracee",
+	"replay/verify":           "agent image replay/ptrace replay/recorded replay/tracee",
+	"replay/inline":           "image/x86 replay/patch replay/ptrace replay/recorded replay/tracee",
+	"replay/breakpoint":       "agent image image/x86 replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",
+	"replay/watchpoint":       "agent image image/unwind image/x86 replay/breakpoint replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",
+	"replay":                  "agent image image/unwind image/x86 internal/siginfo replay/breakpoint replay/launch replay/loadguard replay/patch replay/ptrace replay/record replay/record/eventlog replay/recorded replay/recorder/sites replay/step replay/tracee replay/verify replay/watchpoint",
 	"watchtrace":              "agent image image/debuginfo image/value image/x86 replay/record replay staticscan image/unwind replay/record/eventlog",
 	"delta":                   "",
 	"patterns":                "delta",
@@ -92,6 +99,7 @@ var allowed = map[string]string{
 	"bench/truth/ways":        "bench/truth/limit bench/truth/source reports",
 
 	"reports/tracker/trackertest": "",
+	"replay/tracee/traceetest":    "agent replay/tracee",
 }
 
 func TestImportGraph(t *testing.T) {
