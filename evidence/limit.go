@@ -172,7 +172,7 @@ func (l *Limit) words() string {
 	case LimitReturnedValue:
 		return "the way through a call that returned the value was not followed: " + l.Reason
 	case LimitContradicted:
-		return fmt.Sprintf("a defect of diagnose: one replay saw no store to %s and another one did, so where its value came from is not said", l.names())
+		return fmt.Sprintf("a defect of diagnose: one replay saw no store to %s and another one did, so the report names no origin of its value", l.names())
 	case LimitStacks:
 		return fmt.Sprintf("%s: the stacks of the accesses are not known: %s", l.Subject, l.Reason)
 	}
