@@ -7,7 +7,7 @@ ALL = ./... ./bench/...
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -66,6 +66,11 @@ bench-delta:
 # The programs with known causes, all of them at each level: docs/causes-programs.md.
 causes: setup-test
 	DIAGNOSE_MATRIX=full DIAGNOSE_CAUSES=$(CURDIR)/docs/causes-programs.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./diagnosis/verdict
+
+# The programs that have shown a shortfall, all variants of each: docs/cases.md. 'test' runs the
+# quick ones.
+cases: setup-test
+	DIAGNOSE_MATRIX=full DIAGNOSE_CASES=$(CURDIR)/docs/cases.md scripts/with-cores $(GO) test -timeout 90m -count 1 -v -run TestCases ./internal/cases
 
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test

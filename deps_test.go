@@ -74,6 +74,7 @@ var allowed = map[string]string{
 	"internal/browsertest":    "",
 	"internal/crashtest":      "",
 	"internal/realprograms":   "",
+	"internal/cases":          "",
 	"internal/recordtest":     "agent replay/record replay replay/launch replay/recorder",
 	"internal/accesslog":      "",
 	"internal/causetest":      "internal/recordtest replay/record replay/recorder",

@@ -37,6 +37,22 @@ func (c *chain) confirm(v *victim, made *link) {
 	c.retract(v)
 }
 
+// elsewhere is the memory that the bad value was read from, where that is not the first
+// victim, to which nothing was stored: the core's registers and variables gave its address,
+// and an index may have changed since. A replay stops at the load to tell; nil: it is the same.
+func (c *chain) elsewhere(v *victim) *victim {
+	b := c.Blame
+	if len(c.links) > 0 || v.damaged() || v.failing || v.readPC != 0 || b == nil || b.Cell == nil || *b.Cell != v.start || b.Loaded.PC == 0 {
+		return nil
+	}
+	now := c.readCell(b.Loaded.PC, b.CellName, nil)
+	if now == nil || now.start == v.start || v.value == nil || now.value == nil || *now.value != *v.value {
+		return nil
+	}
+	now.typ, now.readPC = v.typ, b.Loaded.PC
+	return now
+}
+
 // retract leaves nothing of what allocated has said.
 func (c *chain) retract(v *victim) {
 	c.unwritten, c.given, c.neverStored, c.initialised = false, false, false, false

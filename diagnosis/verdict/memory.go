@@ -262,6 +262,10 @@ func (c *chain) follow(from beginning) error {
 			next, made = nil, next
 		}
 		if next == nil {
+			if other := c.elsewhere(&v); other != nil {
+				v, c.victim = *other, *other
+				continue
+			}
 			c.allocated(&v, made)
 			c.confirm(&v, made)
 			return nil
