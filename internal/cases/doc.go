@@ -1,5 +1,5 @@
 // Package cases holds no code, only tests: each program of testdata/cases has shown a shortfall
-// of the whole tool once. The file cases.json beside them says how each is built and run, and
+// of the whole tool once. The file cases.json in that folder says how each is built and run, and
 // what the report's typed fields must say; the test reads no sentence.
 //
 // A case that the tool does not get right yet is known: its entry says why, and what the tool

@@ -64,7 +64,7 @@ func decode(text []byte) (*evidence.Case, error) {
 	return d.Case, nil
 }
 
-// judge compares a report with what is wanted of it.
+// judge compares a report with its entry.
 func (e *entry) judge(c *evidence.Case) judgement {
 	j := judgement{result: right}
 	e.judgeFailure(c, &j)
@@ -101,13 +101,13 @@ func (e *entry) judgeFailure(c *evidence.Case, j *judgement) {
 		j.worsen(unknown, "the failure is at %s", place(c.Failure.Site))
 	}
 	if d := c.Diagnosis; d != nil && slices.ContainsFunc(d.Excluded, func(f evidence.Fact) bool { return slices.Contains(w.NoFact, f.Name) }) {
-		j.worsen(wrong, "what is ruled out is not known to be none")
+		j.worsen(wrong, "the report rules out what the recordings do not tell")
 	}
 	if len(w.Finding) > 0 && !slices.ContainsFunc(c.Findings, func(f evidence.Finding) bool { return slices.Contains(w.Finding, f.Kind) }) {
 		j.worsen(unknown, "no finding is %v", w.Finding)
 	}
 	if w.Owner && !slices.ContainsFunc(c.Findings, ownerKnown) {
-		j.worsen(unknown, "no finding names the owner of what is waited for")
+		j.worsen(unknown, "no finding names the owner of the lock")
 	}
 	if w.Message && (c.Ending == nil || len(c.Ending.Messages) == 0 && len(c.Ending.Calls) == 0 && c.Ending.Panic == nil) {
 		j.worsen(unknown, "no message and no failed call is told")

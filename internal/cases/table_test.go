@@ -28,7 +28,7 @@ const (
 	silentHunt  way = "silent"    // hunt, which must find nothing
 	byReplays   way = "replays"   // replays of one recording, which must be identical
 	byTrace     way = "trace"     // a trace, which must not break off
-	byRecord    way = "record"    // a recording, which must come to its end
+	byRecord    way = "record"    // a recording, which must end
 	bySecrets   way = "secrets"   // reports in each format, in which no secret may be left
 )
 
@@ -61,7 +61,7 @@ type want struct {
 	// Frames are functions of the failing thread's stack, in this order, others between them.
 	Frames  []string               `json:"frames,omitempty"`
 	Finding []evidence.FindingKind `json:"finding,omitempty"`
-	// Owner: a finding names a thread that owns what is waited for.
+	// Owner: a finding names a thread that owns the lock.
 	Owner bool `json:"owner,omitempty"`
 	// Message: the program's last message or failed call is told.
 	Message bool `json:"message,omitempty"`
