@@ -223,7 +223,7 @@ func (b *breaks) executeBreak(t *tracee.Thread) (*ptrace.Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tracee.SignalCode(&info) != tracee.TrapTrace {
+	if !tracee.IsStepTrap(tracee.SignalCode(&info)) {
 		return &stop, nil
 	}
 	if b.process.WatchRegisters.Taken != 0 {

@@ -143,8 +143,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 
 // trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
-	// After a system call the kernel gives the second code.
-	if c.stepper.Steps(t) && (s.Code == tracee.TrapTrace || s.Code == tracee.TrapBreakpoint) {
+	if c.stepper.Steps(t) && tracee.IsStepTrap(s.Code) {
 		spent, err := c.stepper.Stepped(t, &s.Regs)
 		if err != nil {
 			return err
@@ -178,7 +177,7 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 		return err
 	case m.Kind != breakpoint.Foreign:
 		err = c.moved(t, m, s)
-	case hit || back:
+	case hit || back || c.tracing.LostTrap(s):
 		return c.resume(t)
 	default:
 		return c.fault(t, s)

@@ -223,7 +223,7 @@ func (l *loopLook) step() (other *ptrace.Stop, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if tracee.SignalCode(&info) != tracee.TrapTrace {
+	if !tracee.IsStepTrap(tracee.SignalCode(&info)) {
 		return &stop, nil
 	}
 	return nil, nil

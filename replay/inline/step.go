@@ -211,7 +211,7 @@ func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, t
 			return nil, err
 		}
 		switch code := tracee.SignalCode(&info); {
-		case stop.Signal == unix.SIGTRAP && code == trap:
+		case stop.Signal == unix.SIGTRAP && (code == trap || trap == tracee.TrapTrace && tracee.IsStepTrap(code)):
 			return nil, nil
 		case code > 0 && tracee.IsFault(stop.Signal):
 			return &stop, nil

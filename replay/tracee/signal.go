@@ -15,6 +15,13 @@ const (
 	TrapHardware   = 4 // TRAP_HWBKPT
 )
 
+// IsStepTrap reports whether a SIGTRAP with this code may be the end of a single step. The kernel
+// gives TrapTrace, or TrapBreakpoint after a system call (arch/x86/kernel/step.c). It also gives
+// TrapBreakpoint if the debug status register is empty (arch/x86/kernel/traps.c,
+// exc_debug_user): a busy virtual machine can lose what the processor stored there, once in
+// some 20,000 steps. The instruction has been executed all the same.
+func IsStepTrap(code int32) bool { return code == TrapTrace || code == TrapBreakpoint }
+
 // SignalStop is a signal that is about to be delivered.
 type SignalStop struct {
 	Signal syscall.Signal

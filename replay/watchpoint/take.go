@@ -152,6 +152,7 @@ func (tr *Tracing) Finish(last *tracee.Thread) error {
 			return err
 		}
 	}
+	tr.Counts.Lost += tr.strays
 	s := &sighting{index: 1}
 	if last != nil {
 		s.index = max(last.Index, 1)

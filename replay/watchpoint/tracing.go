@@ -86,8 +86,10 @@ type Tracing struct {
 	code  *codeReader
 	// pending is the last hit, if it is by a system call. That copies byte by byte, so more of it
 	// may follow.
-	pending  *Hit
-	number   uint64
+	pending *Hit
+	number  uint64
+	// strays counts the traps that LostTrap found.
+	strays   uint64
 	gathered gathered
 	buffer   [8*tracee.DebugRegisters + lockBytes*MostLocks]byte
 	// kernel is the back end that does not stop threads; nil if another is used.
@@ -240,10 +242,26 @@ func (tr *Tracing) Arm(t *tracee.Thread, first bool) error {
 // one; otherwise 0.
 func (tr *Tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 	taken := tr.process.WatchRegisters.Taken
-	if s.Code != tracee.TrapHardware || bits.OnesCount8(taken) != 1 || tr.breakpoints.UsesRegister(t) {
+	if s.Code != tracee.TrapHardware && s.Code != tracee.TrapBreakpoint || bits.OnesCount8(taken) != 1 || tr.breakpoints.UsesRegister(t) {
 		return 0
 	}
 	return uint64(taken)
+}
+
+// LostTrap reports whether a SIGTRAP that nothing else explains is a watch's whose debug status
+// was lost (tracee.IsStepTrap): the kernel then neither counts the access nor says which watch
+// it was of. It counts as a lost hit. A program's own trap of this code is made by int1.
+func (tr *Tracing) LostTrap(s *tracee.SignalStop) bool {
+	const int1 = 0xf1
+	if tr == nil || s.Code != tracee.TrapBreakpoint || len(tr.watches) == 0 || tr.probes != nil {
+		return false
+	}
+	var before [1]byte
+	if _, err := tr.process.Memory.ReadAt(before[:], int64(s.Regs.Rip)-1); err != nil || before[0] == int1 {
+		return false
+	}
+	tr.strays++
+	return true
 }
 
 // WatchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
