@@ -85,7 +85,7 @@ const (
 	accessesRange
 )
 
-func (w *world) accessor(at value, o *x86.Operand, ranges []Range) accessorClass {
+func (w *processView) accessor(at value, o *x86.Operand, ranges []Range) accessorClass {
 	switch at.kind {
 	case unknown:
 		return accessesUnknown

@@ -28,7 +28,7 @@ type analysis struct {
 
 // analyse decodes the function that covers pc and runs its data flow. The
 // result is kept.
-func (w *world) analyse(pc evidence.Addr) (*analysis, error) {
+func (w *processView) analyse(pc evidence.Addr) (*analysis, error) {
 	for _, a := range w.code {
 		if a.function.contains(pc) {
 			return a, nil
@@ -45,7 +45,7 @@ func (w *world) analyse(pc evidence.Addr) (*analysis, error) {
 	return a, nil
 }
 
-func (w *world) surroundings() *surroundings {
+func (w *processView) surroundings() *surroundings {
 	s := &surroundings{
 		memory:     w.memory,
 		data:       w.isDataOrTLS,
@@ -59,7 +59,7 @@ func (w *world) surroundings() *surroundings {
 	return s
 }
 
-func (w *world) isDataOrTLS(addr uint64) bool {
+func (w *processView) isDataOrTLS(addr uint64) bool {
 	return w.isData(addr) || w.tlsBlockAt(evidence.Addr(addr)) != nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // argumentStep goes on in the caller, with the register that the value came
 // in by, at the call instruction.
-func (t *trail) argumentStep(s *slice, n *node) (*slice, *node) {
+func (t *originSearch) argumentStep(s *backwardSlice, n *node) (*backwardSlice, *node) {
 	step := evidence.OriginStep{Kind: evidence.OriginArgument, Register: regName(n.reg), Proof: evidence.Inferred}
 	site := t.site(s.a.function.entry)
 	step.Site = &site
@@ -47,7 +47,7 @@ func (t *trail) argumentStep(s *slice, n *node) (*slice, *node) {
 }
 
 // caller is the slice of the caller, as long as there are hops left.
-func (t *trail) caller(s *slice, r x86.Reg) (*slice, string) {
+func (t *originSearch) caller(s *backwardSlice, r x86.Reg) (*backwardSlice, string) {
 	if t.hops--; t.hops < 0 {
 		return nil, "the value was followed through enough callers"
 	}
@@ -60,7 +60,7 @@ func (t *trail) caller(s *slice, r x86.Reg) (*slice, string) {
 
 // caller opens the frame outward and makes sure that its call leads to the
 // function of s; otherwise it says why there is none.
-func (s *slice) caller(r x86.Reg) (*slice, string) {
+func (s *backwardSlice) caller(r x86.Reg) (*backwardSlice, string) {
 	if !passesArgument(r) {
 		return nil, fmt.Sprintf("%s carries no argument; it is what the caller left there", r)
 	}
@@ -98,7 +98,7 @@ func (s *slice) caller(r x86.Reg) (*slice, string) {
 
 // calledAddress is where the call at s.now goes to: fixed in the code, or as
 // far as the pointer that it goes through is still known.
-func (s *slice) calledAddress() (evidence.Addr, bool) {
+func (s *backwardSlice) calledAddress() (evidence.Addr, bool) {
 	in := &s.a.flow.insts[s.now]
 	if in.HasTarget {
 		return s.callee(evidence.Addr(in.Target)), true
@@ -112,7 +112,7 @@ func (s *slice) calledAddress() (evidence.Addr, bool) {
 }
 
 // culpritValue is what the culprit of the instruction at s.now held.
-func (s *slice) culpritValue(c culprit) (uint64, bool) {
+func (s *backwardSlice) culpritValue(c culprit) (uint64, bool) {
 	n := s.culpritNode(c)
 	if n == nil {
 		return 0, false
@@ -120,7 +120,7 @@ func (s *slice) culpritValue(c culprit) (uint64, bool) {
 	return n.best()
 }
 
-func (s *slice) culpritNode(c culprit) *node {
+func (s *backwardSlice) culpritNode(c culprit) *node {
 	if c.inCell {
 		return s.load(s.now, c.operand.Memory, max(c.operand.Size, 1), false, 0)
 	}
@@ -130,7 +130,7 @@ func (s *slice) culpritNode(c culprit) *node {
 // handOn makes those registers known in the caller that s has not changed
 // since its entry. The dynamic linker's resolver may run in between; it keeps
 // all argument registers and rax (glibc, sysdeps/x86_64/dl-trampoline.h).
-func (s *slice) handOn(caller *slice) {
+func (s *backwardSlice) handOn(caller *backwardSlice) {
 	for _, r := range callerSaved {
 		v, known := s.known(r)
 		if !known || r == x86.R10 || r == x86.R11 {
@@ -146,12 +146,12 @@ func (s *slice) handOn(caller *slice) {
 // function of s (a tail call), if just one of its jumps leads there. It has
 // no frame any more: its stack pointer was back where it started, and the
 // registers that callees keep were the caller's again.
-func (s *slice) jumper(entry evidence.Addr, caller *unwind.Frame) *slice {
+func (s *backwardSlice) jumper(entry evidence.Addr, caller *unwind.Frame) *backwardSlice {
 	a, err := s.analyse(entry)
 	if err != nil {
 		return nil
 	}
-	var found *slice
+	var found *backwardSlice
 	for i := range a.flow.insts {
 		in := &a.flow.insts[i]
 		if in.Flow != x86.FlowJump && (in.Flow != x86.FlowBranch || !in.HasTarget) {
@@ -174,7 +174,7 @@ func (s *slice) jumper(entry evidence.Addr, caller *unwind.Frame) *slice {
 
 // mayJumpTo reports whether one of the ways to the jump at s.now leads to a function: a
 // wrapper looks the one up that it is for when it is called first.
-func (s *slice) mayJumpTo(f *function) bool {
+func (s *backwardSlice) mayJumpTo(f *function) bool {
 	if to, known := s.calledAddress(); known {
 		return f.contains(to)
 	}
@@ -189,7 +189,7 @@ func (s *slice) mayJumpTo(f *function) bool {
 }
 
 // jumpingAt is the slice of a function that has jumped on to the one of s.
-func (s *slice) jumpingAt(a *analysis, in *x86.Inst, caller *unwind.Frame) *slice {
+func (s *backwardSlice) jumpingAt(a *analysis, in *x86.Inst, caller *unwind.Frame) *backwardSlice {
 	f := &unwind.Frame{Kind: evidence.Physical, Trust: evidence.TrustPrologue, CFA: s.frame.CFA, Lookup: image.AtInstruction}
 	f.Registers = caller.Registers
 	f.Registers.Forget(image.RSP)
@@ -227,7 +227,7 @@ func Called(in Input, frame int) (evidence.Addr, bool) {
 // calledByProgram names the function of a library that the innermost of the
 // program's own frames called, "" if there is none: as the program calls it,
 // or else by its own name, or else by its library.
-func (t *trail) calledByProgram() string {
+func (t *originSearch) calledByProgram() string {
 	own := t.in.ownFrames(1)
 	if len(own) == 0 || own[0] == 0 || t.in.Frames[own[0]-1].Kind == evidence.SignalFrame {
 		return ""
@@ -252,7 +252,7 @@ func (t *trail) calledByProgram() string {
 
 // importedName is the name of the stub (PLT) that a frame's call goes
 // through.
-func (t *trail) importedName(frame int) string {
+func (t *originSearch) importedName(frame int) string {
 	s, err := t.newSlice(t.in, frame, t.in.Frames[frame].Registers)
 	if err != nil || s.now < 0 || !s.a.flow.insts[s.now].HasTarget {
 		return ""
@@ -307,7 +307,7 @@ func passesArgument(r x86.Reg) bool {
 
 // nameArgument puts the blame into the terms of the program's own function
 // when the failing one was a library's.
-func (t *trail) nameArgument(s *slice, arg *node) {
+func (t *originSearch) nameArgument(s *backwardSlice, arg *node) {
 	if t.named || !t.in.isOwn(s.frame) {
 		return
 	}

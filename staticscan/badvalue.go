@@ -13,7 +13,7 @@ import (
 )
 
 // describeValue names the bad value; an index by what was scaled.
-func (t *trail) describeValue(s *slice, n *node, role Role) {
+func (t *originSearch) describeValue(s *backwardSlice, n *node, role Role) {
 	n, t.blame.Role = s.badTerm(n, role)
 	t.bad = n
 	role = t.blame.Role
@@ -39,7 +39,7 @@ func (t *trail) describeValue(s *slice, n *node, role Role) {
 }
 
 // accessThrough names what a pointer without a target type (void *) leads to.
-func (t *trail) accessThrough(e expression) {
+func (t *originSearch) accessThrough(e expression) {
 	b := &t.blame
 	if b.Role != RolePointer || !strings.HasPrefix(b.Accessed, "[") || e.typ == nil {
 		return
@@ -53,7 +53,7 @@ func (t *trail) accessThrough(e expression) {
 
 // nameResult blames what a call returned. Without its type there are no words
 // for what it points to.
-func (t *trail) nameResult(s *slice, n *node) {
+func (t *originSearch) nameResult(s *backwardSlice, n *node) {
 	b := &t.blame
 	if name := s.calledName(n.def); name != "" {
 		b.Result = lastName(name)
@@ -78,7 +78,7 @@ func (n *node) origin() *node {
 // badTerm finds the summand of an address that is to blame: an index by what
 // was scaled; a null pointer without the offset of a member or element that
 // was added to it; an index that leads away from memory which is there.
-func (s *slice) badTerm(n *node, role Role) (*node, Role) {
+func (s *backwardSlice) badTerm(n *node, role Role) (*node, Role) {
 	terms, offset := linear(n)
 	if i := dominant(n, terms, offset); role == RoleIndex && i >= 0 {
 		return terms[i].node, role
@@ -143,7 +143,7 @@ func dominant(n *node, terms []term, offset int64) int {
 
 // beyondStatic is the only summand that by itself leads out of the static variable
 // which an address began at; -1 if there is none.
-func (s *slice) beyondStatic(terms []term, offset int64) int {
+func (s *backwardSlice) beyondStatic(terms []term, offset int64) int {
 	if len(terms) == 0 || !s.isStatic(uint64(offset)) {
 		return -1
 	}
@@ -180,7 +180,7 @@ func (n *node) hasValue() bool {
 
 // pointerTerm is the index of the only summand that the program has as a
 // pointer, -1 if there is none.
-func (s *slice) pointerTerm(terms []term) int {
+func (s *backwardSlice) pointerTerm(terms []term) int {
 	found := -1
 	for i, t := range terms {
 		if t.factor != 1 {
@@ -196,7 +196,7 @@ func (s *slice) pointerTerm(terms []term) int {
 	return found
 }
 
-func (t *trail) describeAccess(s *slice, op *x86.Operand) {
+func (t *originSearch) describeAccess(s *backwardSlice, op *x86.Operand) {
 	t.blame.Accessed = operandText(&op.Memory)
 	n := s.addressOf(s.now, &op.Memory, 0)
 	if e, ok := s.describePlace(n, op.Size, s.now, 0); ok {

@@ -13,7 +13,7 @@ import (
 // stores is how many bytes an instruction stores from its operand's address on, and whether
 // that, or the address, varies. A compiler makes a string instruction with a constant count
 // for the assignment or the initialisation of a whole object.
-func (s *slice) stores(to *x86.Operand) (size int, varies bool) {
+func (s *backwardSlice) stores(to *x86.Operand) (size int, varies bool) {
 	if !to.Repeated || !to.Memory.Base.General() {
 		return to.Size, false
 	}
@@ -24,7 +24,7 @@ func (s *slice) stores(to *x86.Operand) (size int, varies bool) {
 }
 
 // constant is the value of a register that the code has set to a constant.
-func (s *slice) constant(r x86.Reg) (int64, bool) {
+func (s *backwardSlice) constant(r x86.Reg) (int64, bool) {
 	terms, value := linear(s.register(s.now, r, 0))
 	return value, len(terms) == 0
 }
@@ -38,7 +38,7 @@ var lengths = map[string]bool{"memcpy": true, "memmove": true, "mempcpy": true, 
 
 // meantWhole reports whether a call stores exactly a struct, by a constant length: then
 // the struct is meant, and not the array that it begins with.
-func (t *storeTrail) meantWhole(s *slice, to *node, name string) bool {
+func (t *storeTrail) meantWhole(s *backwardSlice, to *node, name string) bool {
 	length, constant := s.constant(x86.RDX)
 	if !lengths[fortified(name)] || !constant || length <= 0 {
 		return false
@@ -77,7 +77,7 @@ func isStruct(t debuginfo.Type, size int64) bool {
 
 // copiedByString is for movs, repeated or not: both pointers have moved on by as much, so
 // their distance is that of the bytes.
-func (t *storeTrail) copiedByString(s *slice) bool {
+func (t *storeTrail) copiedByString(s *backwardSlice) bool {
 	to, known := s.frame.Registers.Get(image.RDI)
 	from, also := s.frame.Registers.Get(image.RSI)
 	if !known || !also {

@@ -54,7 +54,7 @@ func CallOf(in Input, frame int) (CallSite, bool) {
 	return s.callSite()
 }
 
-func (s *slice) callSite() (CallSite, bool) {
+func (s *backwardSlice) callSite() (CallSite, bool) {
 	if s.now < 0 {
 		return CallSite{}, false
 	}
@@ -81,7 +81,7 @@ func (s *slice) callSite() (CallSite, bool) {
 
 // stubName is the function of a library that a stub of the dynamic linker is for; ok is
 // false for other code, and for functions of the program's own objects.
-func (w *world) stubName(stub evidence.Addr) (name string, ok bool) {
+func (w *processView) stubName(stub evidence.Addr) (name string, ok bool) {
 	sym, found := w.process.SymbolAt(stub)
 	name, isStub := strings.CutSuffix(sym.Name, "@plt")
 	if !found || !isStub || stub >= sym.Addr+evidence.Addr(max(sym.Size, 1)) && stub != sym.Addr {
@@ -105,7 +105,7 @@ func (w *world) stubName(stub evidence.Addr) (name string, ok bool) {
 // LibraryAt reports whether the code at an address, which a jump leads to, is a library's
 // function or the stub for one.
 func LibraryAt(p *image.Process, to evidence.Addr) bool {
-	w := &world{process: p, memory: p}
+	w := &processView{process: p, memory: p}
 	if sym, ok := p.SymbolAt(to); ok && sym.Addr == to && strings.HasSuffix(sym.Name, "@plt") {
 		_, ok := w.stubName(to)
 		return ok
@@ -154,7 +154,7 @@ func TailCalls(in Input, entry, pc evidence.Addr) []CallSite {
 }
 
 // leaves are the jumps out of a function to known places.
-func (w *world) leaves(a *analysis) []CallSite {
+func (w *processView) leaves(a *analysis) []CallSite {
 	var list []CallSite
 	for i := range a.flow.insts {
 		in := &a.flow.insts[i]
@@ -177,13 +177,13 @@ func (w *world) leaves(a *analysis) []CallSite {
 }
 
 // covers reports whether the function at entry has the code at pc.
-func (w *world) covers(entry, pc evidence.Addr) bool {
+func (w *processView) covers(entry, pc evidence.Addr) bool {
 	a, err := w.analyse(entry)
 	return err == nil && a.function.contains(pc)
 }
 
 // isLibrary reports whether a function is none of the program's own.
-func (w *world) isLibrary(entry evidence.Addr) bool {
+func (w *processView) isLibrary(entry evidence.Addr) bool {
 	m := w.process.ModuleAt(entry)
 	if m == nil {
 		return false
@@ -194,7 +194,7 @@ func (w *world) isLibrary(entry evidence.Addr) bool {
 
 // Library reports whether the function at an address is none of the program's own.
 func Library(p *image.Process, entry evidence.Addr) bool {
-	return (&world{process: p}).isLibrary(entry)
+	return (&processView{process: p}).isLibrary(entry)
 }
 
 // IsCall and IsReturn tell what the instruction at an address does.

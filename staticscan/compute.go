@@ -9,7 +9,7 @@ import (
 )
 
 // computedBy reads an instruction as a formula for register r.
-func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
+func (s *backwardSlice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 	if in.Op == "cdqe" {
 		return s.evaluated(&node{op: opCopy, a: s.register(d, x86.RAX, depth), size: 4, signed: true})
 	}
@@ -40,7 +40,7 @@ func (s *slice) computedBy(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 
 // part is a load of one or two bytes into a part of a register, or a copy there;
 // nil for others.
-func (s *slice) part(d int, in *x86.Inst, depth int) *node {
+func (s *backwardSlice) part(d int, in *x86.Inst, depth int) *node {
 	src, two := explicit(in, 1)
 	if !two {
 		return nil
@@ -53,7 +53,7 @@ func (s *slice) part(d int, in *x86.Inst, depth int) *node {
 }
 
 // wide is for products, quotients and signs that lie in rdx and rax; nil for others.
-func (s *slice) wide(d int, in *x86.Inst, r x86.Reg, depth int) *node {
+func (s *backwardSlice) wide(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 	factor, one := explicit(in, 0)
 	_, two := explicit(in, 1)
 	switch {
@@ -69,7 +69,7 @@ func (s *slice) wide(d int, in *x86.Inst, r x86.Reg, depth int) *node {
 
 // chosen is what a conditional move gives: its source, or what was there before. b is
 // one or the other, by the value that the register has, if that tells.
-func (s *slice) chosen(d int, dst, src *x86.Operand, depth int) *node {
+func (s *backwardSlice) chosen(d int, dst, src *x86.Operand, depth int) *node {
 	return &node{op: opMade, choice: true, a: s.register(d, dst.Reg, depth), b: s.operand(d, src, depth), reg: x86.RegNone, def: d}
 }
 
@@ -96,7 +96,7 @@ func (n *node) choose() *node {
 
 // source is the only thing that is no constant of those that a value was made of; nil
 // if they are several, or none.
-func (s *slice) source(n *node) *node {
+func (s *backwardSlice) source(n *node) *node {
 	var found *node
 	one := true
 	visits := 0
@@ -125,7 +125,7 @@ func (s *slice) source(n *node) *node {
 	return found
 }
 
-func (s *slice) sameSource(x, y *node) bool {
+func (s *backwardSlice) sameSource(x, y *node) bool {
 	switch {
 	case x == y:
 		return true
@@ -146,7 +146,7 @@ func (s *slice) sameSource(x, y *node) bool {
 
 // made is for the instructions that compute no address but give a value that
 // depends on what was there; nil for others.
-func (s *slice) made(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
+func (s *backwardSlice) made(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
 	if strings.HasPrefix(in.Op, "cmov") && two {
 		return s.chosen(d, dst, src, depth)
 	}
@@ -167,7 +167,7 @@ func (s *slice) made(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth
 
 // inRegister is a value written to the low size bytes of a register: 32-bit
 // results are cut and extended with zeros (Intel SDM volume 1, 3.4.1.1).
-func (s *slice) inRegister(n *node, size, d int) *node {
+func (s *backwardSlice) inRegister(n *node, size, d int) *node {
 	if !n.isComputable || extend(n.computed, size, false) == n.computed {
 		return n
 	}
@@ -182,7 +182,7 @@ func productOf(a *node, n int64) *node {
 }
 
 // formula covers the instructions that compute addresses; nil for others.
-func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
+func (s *backwardSlice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, depth int) *node {
 	old := func() *node { return s.register(d, dst.Reg, depth) }
 	if !two {
 		switch in.Op {
@@ -231,7 +231,7 @@ func (s *slice) formula(d int, in *x86.Inst, dst, src *x86.Operand, two bool, de
 }
 
 // copyOf is an operand moved into a register of size bytes.
-func (s *slice) copyOf(d int, src *x86.Operand, size int, signed bool, depth int) *node {
+func (s *backwardSlice) copyOf(d int, src *x86.Operand, size int, signed bool, depth int) *node {
 	switch {
 	case src.IsImm:
 		n := uint64(src.Imm)
@@ -247,7 +247,7 @@ func (s *slice) copyOf(d int, src *x86.Operand, size int, signed bool, depth int
 	return nil
 }
 
-func (s *slice) operand(d int, op *x86.Operand, depth int) *node {
+func (s *backwardSlice) operand(d int, op *x86.Operand, depth int) *node {
 	if !op.IsImm && !op.IsMemory && op.Reg.General() && op.Size == 8 {
 		return s.register(d, op.Reg, depth)
 	}
@@ -258,7 +258,7 @@ func (s *slice) operand(d int, op *x86.Operand, depth int) *node {
 }
 
 // addressOf is the effective address of a memory operand.
-func (s *slice) addressOf(d int, m *x86.Memory, depth int) *node {
+func (s *backwardSlice) addressOf(d int, m *x86.Memory, depth int) *node {
 	if m.Base == x86.RIP || m.Absolute && m.Segment == x86.SegNone {
 		return constNode(m.Target, d)
 	}
@@ -285,7 +285,7 @@ func (s *slice) addressOf(d int, m *x86.Memory, depth int) *node {
 	return sum
 }
 
-func (s *slice) plus(a, b *node) *node {
+func (s *backwardSlice) plus(a, b *node) *node {
 	if a == nil {
 		return b
 	}
@@ -294,7 +294,7 @@ func (s *slice) plus(a, b *node) *node {
 
 // load is the content of a memory operand, and, for a word of the function's
 // own stack frame, what the function put there.
-func (s *slice) load(d int, m x86.Memory, size int, signed bool, depth int) *node {
+func (s *backwardSlice) load(d int, m x86.Memory, size int, signed bool, depth int) *node {
 	if size != 1 && size != 2 && size != 4 && size != 8 {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (s *slice) load(d int, m x86.Memory, size int, signed bool, depth int) *nod
 }
 
 // location is the address that a load read, as far as it is known.
-func (s *slice) location(n *node) (evidence.Addr, bool) {
+func (s *backwardSlice) location(n *node) (evidence.Addr, bool) {
 	if v, ok := n.a.best(); ok {
 		return evidence.Addr(v), true
 	}
@@ -321,7 +321,7 @@ func (s *slice) location(n *node) (evidence.Addr, bool) {
 }
 
 // evaluated computes what the node yields in the stopped process.
-func (s *slice) evaluated(n *node) *node {
+func (s *backwardSlice) evaluated(n *node) *node {
 	switch n.op {
 	case opCopy:
 		if v, ok := n.a.best(); ok {
@@ -358,7 +358,7 @@ func extend(v uint64, size int, signed bool) uint64 {
 // storedIn finds what the function last stored into a word of its frame
 // before pos. Nil when that cannot be told: several stores, an argument
 // passed on the stack, or a callee that was given the word's address.
-func (s *slice) storedIn(pos int, n *node, depth int) *node {
+func (s *backwardSlice) storedIn(pos int, n *node, depth int) *node {
 	escaped := s.escapes(n, pos)
 	hits := s.a.flow.reaching(pos, func(i int) bool {
 		if escaped && s.a.flow.insts[i].Flow == x86.FlowCall {
@@ -393,7 +393,7 @@ func (s *slice) storedIn(pos int, n *node, depth int) *node {
 	return match
 }
 
-func (s *slice) storesInto(i int, at value, size int) bool {
+func (s *backwardSlice) storesInto(i int, at value, size int) bool {
 	in := &s.a.flow.insts[i]
 	for k := range in.Operands {
 		op := &in.Operands[k]
@@ -408,7 +408,7 @@ func (s *slice) storesInto(i int, at value, size int) bool {
 }
 
 // storeOf is the value that a plain store of the same word wrote.
-func (s *slice) storeOf(i int, n *node, depth int) *node {
+func (s *backwardSlice) storeOf(i int, n *node, depth int) *node {
 	in := &s.a.flow.insts[i]
 	dst, ok := explicit(in, 0)
 	src, two := explicit(in, 1)
@@ -427,7 +427,7 @@ func (s *slice) storeOf(i int, n *node, depth int) *node {
 
 // escapes reports whether the address of the word, or of the variable that
 // holds it, is taken in the function.
-func (s *slice) escapes(n *node, pos int) bool {
+func (s *backwardSlice) escapes(n *node, pos int) bool {
 	at := value{kind: stack, base: n.at.base, off: n.at.off}
 	if s.a.stackAddresses[at] {
 		return true

@@ -15,19 +15,19 @@ const fakeEntry = 0x8000
 
 // sliced stops a function of the fake program at its first return. What the
 // registers hold there is in sliceRegisters; the others are not known.
-func sliced(t testing.TB, code string) *slice {
+func sliced(t testing.TB, code string) *backwardSlice {
 	t.Helper()
 	around := fakeSurroundings()
 	memory := around.memory.(fakeMemory)
 	stack := make([]byte, 0x80)
 	copy(stack[0x78:], words(5))
 	memory[fakeEntry-0x80] = stack
-	w := &world{process: &image.Process{}, memory: memory, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{},
+	w := &processView{process: &image.Process{}, memory: memory, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{},
 		writable: []dataRange{{fakeData, fakeDataEnd, &image.Module{Path: "/bin/program"}}}}
 	a := analyseCode(assembled(t, code), 0x1000, around)
 	a.function = &function{name: "work", module: &image.Module{}, entry: 0x1000, ranges: [][2]evidence.Addr{{0x1000, 0x1100}}}
 	in := &Input{Process: w.process, Frames: make([]unwind.Frame, 1)}
-	s := &slice{world: w, in: in, frame: &in.Frames[0], a: a, entrySP: fakeEntry, memo: map[place]*node{}, variables: map[evidence.Addr][]variable{}}
+	s := &backwardSlice{processView: w, in: in, frame: &in.Frames[0], a: a, entrySP: fakeEntry, memo: map[place]*node{}, variables: map[evidence.Addr][]variable{}}
 	for s.now = range a.flow.insts {
 		if a.flow.insts[s.now].Flow == x86.FlowReturn {
 			break

@@ -25,7 +25,7 @@ const maxWords = 20_000
 // describe writes the value of a node as the program would: the variable
 // that the register holds, a member reached through pointers, an element. ok
 // is false when the program has no words for it.
-func (s *slice) describe(n *node, depth int) (expression, bool) {
+func (s *backwardSlice) describe(n *node, depth int) (expression, bool) {
 	if s.words++; n == nil || depth > maxDepth || s.words > maxWords {
 		return expression{}, false
 	}
@@ -56,7 +56,7 @@ func (s *slice) describe(n *node, depth int) (expression, bool) {
 }
 
 // describeSum names pointer arithmetic by the element it leads to.
-func (s *slice) describeSum(n *node, depth int) (expression, bool) {
+func (s *backwardSlice) describeSum(n *node, depth int) (expression, bool) {
 	target, ok := s.describePlace(n, 0, n.pos, depth+1)
 	if !ok || target.typ == nil {
 		return expression{}, false
@@ -64,7 +64,7 @@ func (s *slice) describeSum(n *node, depth int) (expression, bool) {
 	return expression{text: "&" + target.text, typ: target.typ}, true
 }
 
-func (s *slice) describeConst(v uint64, n *node) (expression, bool) {
+func (s *backwardSlice) describeConst(v uint64, n *node) (expression, bool) {
 	if !s.isStatic(v) {
 		return expression{text: fmt.Sprintf("%#x", v)}, v == 0
 	}
@@ -73,18 +73,18 @@ func (s *slice) describeConst(v uint64, n *node) (expression, bool) {
 }
 
 // isStatic also takes constants and code of objects for places with a name.
-func (s *slice) isStatic(v uint64) bool {
+func (s *backwardSlice) isStatic(v uint64) bool {
 	return s.isDataOrTLS(v) || s.process.ModuleAt(evidence.Addr(v)) != nil
 }
 
-func (s *slice) codeAt(i int) evidence.Addr {
+func (s *backwardSlice) codeAt(i int) evidence.Addr {
 	if i < 0 || i >= len(s.a.flow.insts) {
 		return 0
 	}
 	return evidence.Addr(s.a.flow.insts[i].PC)
 }
 
-func (s *slice) describeLoad(n *node, depth int) (expression, bool) {
+func (s *backwardSlice) describeLoad(n *node, depth int) (expression, bool) {
 	if addr, ok := s.location(n); ok && n.at.kind == stack {
 		if v, ok := s.memoryVariable(addr, n.pos); ok {
 			p := walk(v.Type, int64(addr-v.addr), int64(n.size), n.at.varies)
@@ -148,7 +148,7 @@ func (n *node) surer() bool {
 }
 
 // describePlace writes the size bytes at an address as the program would.
-func (s *slice) describePlace(n *node, size int, pos, depth int) (expression, bool) {
+func (s *backwardSlice) describePlace(n *node, size int, pos, depth int) (expression, bool) {
 	if depth > maxDepth {
 		return expression{}, false
 	}
@@ -195,7 +195,7 @@ func peel(n *node) (*node, int64) {
 }
 
 // deref names what a pointer expression leads to, with what indexes it.
-func (s *slice) deref(base expression, offset int64, size int, index []term, depth int) (expression, bool) {
+func (s *backwardSlice) deref(base expression, offset int64, size int, index []term, depth int) (expression, bool) {
 	width := int64(max(size, 1))
 	if len(index) == 0 {
 		text, p, ok := through(base.text, base.typ, offset, width, false)
@@ -217,7 +217,7 @@ func (s *slice) deref(base expression, offset int64, size int, index []term, dep
 }
 
 // indexText writes an index, plus a constant part.
-func (s *slice) indexText(t term, elem, plus int64, depth int) string {
+func (s *backwardSlice) indexText(t term, elem, plus int64, depth int) string {
 	word := "..."
 	if e, ok := s.describe(t.node, depth+1); ok && t.factor == elem && !strings.HasPrefix(e.text, "&") {
 		word = e.text
@@ -230,7 +230,7 @@ func (s *slice) indexText(t term, elem, plus int64, depth int) string {
 
 // fillIndex puts the variable that is the index into a path with one unknown
 // index.
-func (s *slice) fillIndex(text string, index []term, p part, depth int) string {
+func (s *backwardSlice) fillIndex(text string, index []term, p part, depth int) string {
 	if len(index) != 1 || strings.Count(text, "[...]") != 1 {
 		return text
 	}
@@ -243,7 +243,7 @@ func (s *slice) fillIndex(text string, index []term, p part, depth int) string {
 
 // placeInVariable names a place in static data or in a variable of the
 // frame, with or without an index.
-func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int) (expression, bool) {
+func (s *backwardSlice) placeInVariable(terms []term, offset int64, size, pos, depth int) (expression, bool) {
 	width := max(size, 1)
 	if s.isDataOrTLS(uint64(offset)) || len(terms) == 0 && s.isStatic(uint64(offset)) {
 		g := s.nameData(evidence.Addr(offset), width, len(terms) > 0, s.codeAt(pos))
@@ -274,7 +274,7 @@ func (s *slice) placeInVariable(terms []term, offset int64, size, pos, depth int
 }
 
 // frameAddress is a register that points into the function's own frame.
-func (s *slice) frameAddress(t term) (evidence.Addr, bool) {
+func (s *backwardSlice) frameAddress(t term) (evidence.Addr, bool) {
 	n := t.node
 	if t.factor != 1 || n.reg != x86.RBP && n.reg != x86.RSP {
 		return 0, false
@@ -284,7 +284,7 @@ func (s *slice) frameAddress(t term) (evidence.Addr, bool) {
 }
 
 // calledName names the function that the call at d goes to.
-func (s *slice) calledName(d int) string {
+func (s *backwardSlice) calledName(d int) string {
 	if d < 0 || d >= len(s.a.flow.insts) {
 		return ""
 	}

@@ -40,7 +40,7 @@ func FuzzFlow(f *testing.F) {
 }
 
 // fakeTrail is a process of code and a few words, stopped at an instruction.
-func fakeTrail(code []byte, at uint64, regs image.Registers) (*trail, *slice, *evidence.Signal) {
+func fakeTrail(code []byte, at uint64, regs image.Registers) (*originSearch, *backwardSlice, *evidence.Signal) {
 	insts, _ := x86.Function(code[:min(len(code), maxFuzzCode)], 0x1000)
 	if len(insts) == 0 {
 		return nil, nil, nil
@@ -58,7 +58,7 @@ func fakeTrail(code []byte, at uint64, regs image.Registers) (*trail, *slice, *e
 	regs.Set(image.RIP, pc)
 	frame := unwind.Frame{Kind: evidence.Physical, Trust: evidence.TrustContext, Registers: regs, CFA: 0x8000}
 	in.Frames = []unwind.Frame{frame}
-	t := &trail{in: in, world: w, hops: defaultHops}
+	t := &originSearch{in: in, processView: w, hops: defaultHops}
 	return t, w.openSlice(in, 0, &in.Frames[0], a, regs), &evidence.Signal{Number: sigSEGV, Code: 1}
 }
 

@@ -155,7 +155,7 @@ func (c *call) size(h handed) int {
 
 // libraryName names a function of a library at an address, behind the stubs of the
 // dynamic linker; "" if it is none.
-func (w *world) libraryName(to evidence.Addr) string {
+func (w *processView) libraryName(to evidence.Addr) string {
 	if s, ok := w.process.SymbolAt(to); ok && s.Addr == to && strings.HasSuffix(s.Name, "@plt") {
 		return evidence.ShortName(strings.TrimSuffix(s.Name, "@plt"))
 	}

@@ -134,7 +134,7 @@ func (g *graph) back(i int, visit func(i int) bool) {
 
 // unshared reports whether an address that the code used is no memory that
 // something else could have written: nothing is mapped there, or read-only.
-func (w *world) unshared(addr evidence.Addr) bool {
+func (w *processView) unshared(addr evidence.Addr) bool {
 	p := w.process.MappingAt(addr)
 	return p == nil || !p.Writable() && !strings.HasPrefix(p.Perms, "??")
 }

@@ -83,9 +83,9 @@ const (
 	maxCandidates = 4
 )
 
-// slice goes back from one point of one frame.
-type slice struct {
-	*world
+// backwardSlice goes back from one point of one frame.
+type backwardSlice struct {
+	*processView
 	in        *Input
 	index     int // of the frame
 	frame     *unwind.Frame
@@ -99,7 +99,7 @@ type slice struct {
 	variables map[evidence.Addr][]variable
 	// outward is the caller's slice once it was opened; hop counts the
 	// frames between this one and the failing one.
-	outward *slice
+	outward *backwardSlice
 	hop     int
 	// unverified: the call at now goes through a pointer that is not known
 	// any more, so that it led to the inner frame is only likely.
@@ -112,7 +112,7 @@ type place struct {
 }
 
 // newSlice opens a frame. regs are the registers known at its instruction.
-func (w *world) newSlice(in *Input, index int, regs image.Registers) (*slice, error) {
+func (w *processView) newSlice(in *Input, index int, regs image.Registers) (*backwardSlice, error) {
 	f := &in.Frames[index]
 	a, err := w.analyse(f.LookupPC())
 	if err != nil {
@@ -121,8 +121,8 @@ func (w *world) newSlice(in *Input, index int, regs image.Registers) (*slice, er
 	return w.openSlice(in, index, f, a, regs), nil
 }
 
-func (w *world) openSlice(in *Input, index int, f *unwind.Frame, a *analysis, regs image.Registers) *slice {
-	s := &slice{world: w, in: in, index: index, frame: f, registers: regs, a: a, now: instructionOf(a, f),
+func (w *processView) openSlice(in *Input, index int, f *unwind.Frame, a *analysis, regs image.Registers) *backwardSlice {
+	s := &backwardSlice{processView: w, in: in, index: index, frame: f, registers: regs, a: a, now: instructionOf(a, f),
 		memo: map[place]*node{}, variables: map[evidence.Addr][]variable{}}
 	if f.CFA != 0 {
 		s.entrySP = f.CFA - 8
@@ -137,7 +137,7 @@ func constNode(n uint64, def int) *node {
 }
 
 // register is the value of r before the instruction at pos.
-func (s *slice) register(pos int, r x86.Reg, depth int) *node {
+func (s *backwardSlice) register(pos int, r x86.Reg, depth int) *node {
 	key := place{pos, r}
 	if n, ok := s.memo[key]; ok {
 		return n
@@ -163,7 +163,7 @@ func (s *slice) register(pos int, r x86.Reg, depth int) *node {
 }
 
 // defined finds the definition of r that reaches pos.
-func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
+func (s *backwardSlice) defined(pos int, r x86.Reg, depth int) *node {
 	defs := s.definitions(pos, r)
 	var own []int
 	for _, d := range defs {
@@ -188,7 +188,7 @@ func (s *slice) defined(pos int, r x86.Reg, depth int) *node {
 
 // oneOrigin is the value of a register of which several ways bring the same: it was
 // kept in the frame on one of them. Nil if they differ.
-func (s *slice) oneOrigin(defs []int, r x86.Reg, depth int) *node {
+func (s *backwardSlice) oneOrigin(defs []int, r x86.Reg, depth int) *node {
 	if len(defs) < 2 || len(defs) > maxCandidates {
 		return nil
 	}
@@ -217,11 +217,11 @@ func (s *slice) oneOrigin(defs []int, r x86.Reg, depth int) *node {
 	return first
 }
 
-func (s *slice) definitions(pos int, r x86.Reg) []int {
+func (s *backwardSlice) definitions(pos int, r x86.Reg) []int {
 	return s.a.flow.reaching(pos, func(i int) bool { return defines(&s.a.flow.insts[i], r) })
 }
 
-func (s *slice) advancedFrom(n *node) *node {
+func (s *backwardSlice) advancedFrom(n *node) *node {
 	return &node{op: opCopy, a: n, size: 8, advanced: true, reg: x86.RegNone, def: n.def}
 }
 
@@ -234,7 +234,7 @@ func manyWays(n int) string {
 
 // advances reports whether an instruction only moves a register on by a
 // constant, as loops do with pointers and counters.
-func (s *slice) advances(d int, r x86.Reg) bool {
+func (s *backwardSlice) advances(d int, r x86.Reg) bool {
 	in := &s.a.flow.insts[d]
 	dst, ok := explicit(in, 0)
 	if !ok || dst.IsMemory || dst.Reg != r {
@@ -253,7 +253,7 @@ func (s *slice) advances(d int, r x86.Reg) bool {
 }
 
 // entryValue is what the caller passed in a register, if that can be told.
-func (s *slice) entryValue(r x86.Reg) *node {
+func (s *backwardSlice) entryValue(r x86.Reg) *node {
 	n := &node{op: opEntry, def: -1, reg: r}
 	if r == x86.RSP && s.entrySP != 0 {
 		n.computed, n.isComputable = uint64(s.entrySP), true
@@ -268,7 +268,7 @@ func (s *slice) entryValue(r x86.Reg) *node {
 // confirm chooses among several definitions the only one that yields what
 // the register holds. Beside definitions that cannot be computed only the
 // caller's value is taken, which library functions move on in loops.
-func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
+func (s *backwardSlice) confirm(n *node, pos int, r x86.Reg, depth int) {
 	defs := s.definitions(pos, r)
 	if len(defs) < 2 || len(defs) > maxCandidates {
 		return
@@ -297,7 +297,7 @@ func (s *slice) confirm(n *node, pos int, r x86.Reg, depth int) {
 }
 
 // definedBy is the value that the instruction at d gives to r.
-func (s *slice) definedBy(d int, r x86.Reg, depth int) *node {
+func (s *backwardSlice) definedBy(d int, r x86.Reg, depth int) *node {
 	switch d {
 	case atEntry:
 		return s.entryValue(r)

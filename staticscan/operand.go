@@ -25,7 +25,7 @@ type culprit struct {
 }
 
 // findCulprit looks at the instruction at s.now.
-func (s *slice) findCulprit(sig *evidence.Signal) (culprit, bool) {
+func (s *backwardSlice) findCulprit(sig *evidence.Signal) (culprit, bool) {
 	in := &s.a.flow.insts[s.now]
 	if sig == nil || sig.Code <= 0 {
 		return culprit{}, false
@@ -50,7 +50,7 @@ func (s *slice) findCulprit(sig *evidence.Signal) (culprit, bool) {
 
 // overwritten reports that a pointer that the code has from the stack's addresses led
 // somewhere else: another's store changed the variable that it was kept in.
-func (s *slice) overwritten(op *x86.Operand) bool {
+func (s *backwardSlice) overwritten(op *x86.Operand) bool {
 	if op.Memory.Base == x86.RSP || op.Memory.Base == x86.RBP {
 		return false
 	}
@@ -94,7 +94,7 @@ func target(in *x86.Inst) (culprit, bool) {
 
 // targetIsBad tells a jump whose destination is not canonical, for which the
 // processor faults at the jump, from one whose pointer could not be read.
-func (s *slice) targetIsBad(in *x86.Inst, op *x86.Operand) bool {
+func (s *backwardSlice) targetIsBad(in *x86.Inst, op *x86.Operand) bool {
 	switch in.Flow {
 	case x86.FlowCall, x86.FlowJump, x86.FlowReturn:
 	default:
@@ -115,7 +115,7 @@ func (s *slice) targetIsBad(in *x86.Inst, op *x86.Operand) bool {
 	return err == nil && !evidence.Addr(v).Canonical()
 }
 
-func (s *slice) targetValue(in *x86.Inst) uint64 {
+func (s *backwardSlice) targetValue(in *x86.Inst) uint64 {
 	op, ok := explicit(in, 0)
 	if !ok || op.IsMemory {
 		return 0
@@ -124,12 +124,12 @@ func (s *slice) targetValue(in *x86.Inst) uint64 {
 	return v
 }
 
-func (s *slice) known(r x86.Reg) (uint64, bool) { return s.registers.Get(image.Register(r)) }
+func (s *backwardSlice) known(r x86.Reg) (uint64, bool) { return s.registers.Get(image.Register(r)) }
 
 // faultingOperand is the memory operand that the fault's address lies in;
 // without an address, for a general protection fault, one that is not
 // canonical; else the first.
-func (s *slice) faultingOperand(in *x86.Inst, sig *evidence.Signal) *x86.Operand {
+func (s *backwardSlice) faultingOperand(in *x86.Inst, sig *evidence.Signal) *x86.Operand {
 	var first *x86.Operand
 	for n := range in.Operands {
 		op := &in.Operands[n]
@@ -156,7 +156,7 @@ func (s *slice) faultingOperand(in *x86.Inst, sig *evidence.Signal) *x86.Operand
 
 // badPart chooses between an address's base and index: the base if it is no
 // address by itself, else the index.
-func (s *slice) badPart(op *x86.Operand) (culprit, bool) {
+func (s *backwardSlice) badPart(op *x86.Operand) (culprit, bool) {
 	m := &op.Memory
 	base, index := m.Base.General(), m.Index.General()
 	switch {
@@ -174,7 +174,7 @@ func (s *slice) badPart(op *x86.Operand) (culprit, bool) {
 }
 
 // baseOrScaled takes into account that [a+b*1] may have them in any order.
-func (s *slice) baseOrScaled(op *x86.Operand) culprit {
+func (s *backwardSlice) baseOrScaled(op *x86.Operand) culprit {
 	m := &op.Memory
 	if v, ok := s.known(m.Index); ok && m.Scale == 1 && s.mapped(v) {
 		return culprit{role: RoleIndex, reg: m.Base, operand: op}
@@ -182,4 +182,4 @@ func (s *slice) baseOrScaled(op *x86.Operand) culprit {
 	return culprit{role: RolePointer, reg: m.Base, operand: op}
 }
 
-func (s *slice) mapped(v uint64) bool { return s.process.MappingAt(evidence.Addr(v)) != nil }
+func (s *backwardSlice) mapped(v uint64) bool { return s.process.MappingAt(evidence.Addr(v)) != nil }

@@ -36,16 +36,16 @@ func Origin(in Input, opts OriginOptions) (Blame, error) {
 	if opts.Hops <= 0 {
 		opts.Hops = defaultHops
 	}
-	t := &trail{in: &in, world: newWorld(&in), hops: opts.Hops}
+	t := &originSearch{in: &in, processView: newWorld(&in), hops: opts.Hops}
 	if err := t.start(); err != nil {
 		return Blame{}, fmt.Errorf(notKnown+"%w", err)
 	}
 	return t.blame, nil
 }
 
-// trail is the work of one Origin.
-type trail struct {
-	*world
+// originSearch is the work of one Origin.
+type originSearch struct {
+	*processView
 	in    *Input
 	hops  int
 	blame Blame
@@ -59,7 +59,7 @@ type trail struct {
 	index bool
 }
 
-func (t *trail) start() error {
+func (t *originSearch) start() error {
 	first := &t.in.Frames[0]
 	sig := t.in.signal()
 	if !t.executable(first.PC()) {
@@ -81,13 +81,13 @@ func (t *trail) start() error {
 	return nil
 }
 
-func (t *trail) executable(pc evidence.Addr) bool {
+func (t *originSearch) executable(pc evidence.Addr) bool {
 	m := t.process.MappingAt(pc)
 	return m != nil && m.Executable()
 }
 
 // place says which function the blame is in the terms of.
-func (t *trail) place(s *slice) {
+func (t *originSearch) place(s *backwardSlice) {
 	t.blame.Site = t.site(evidence.Addr(s.a.flow.insts[max(s.now, 0)].PC))
 	t.blame.Function = t.blame.Site.Function
 	if t.blame.Function == "" {
@@ -97,7 +97,7 @@ func (t *trail) place(s *slice) {
 
 // describeFailure names the accessed memory and the bad value, if the
 // failing code is the program's own.
-func (t *trail) describeFailure(s *slice, c culprit) {
+func (t *originSearch) describeFailure(s *backwardSlice, c culprit) {
 	t.blame.Role = c.role
 	t.place(s)
 	if c.operand != nil {
@@ -133,7 +133,7 @@ func (t *trail) describeFailure(s *slice, c culprit) {
 
 // forgetLibraryNames takes back what a library function calls the bad value:
 // its variables say nothing in the program's terms.
-func (t *trail) forgetLibraryNames(c culprit) {
+func (t *originSearch) forgetLibraryNames(c culprit) {
 	b := &t.blame
 	b.AccessedType, b.PointerType, b.Result = "", "", ""
 	if c.operand != nil {
@@ -153,7 +153,7 @@ func addrOf(v uint64) *evidence.Addr {
 }
 
 // follow starts the way back from the culprit.
-func (t *trail) follow(s *slice, c culprit) {
+func (t *originSearch) follow(s *backwardSlice, c culprit) {
 	switch {
 	case c.reg.General():
 		n := s.register(s.now, c.reg, 0)
@@ -173,7 +173,7 @@ func (t *trail) follow(s *slice, c culprit) {
 	}
 }
 
-func (t *trail) absoluteStep(s *slice, c culprit) {
+func (t *originSearch) absoluteStep(s *backwardSlice, c culprit) {
 	step := t.step(s, s.now, evidence.OriginConstant)
 	step.Text = fmt.Sprintf("the address is fixed in the instruction: %s", t.blame.Accessed)
 	step.Symbol = t.blame.Accessed
@@ -183,7 +183,7 @@ func (t *trail) absoluteStep(s *slice, c culprit) {
 }
 
 // step begins an origin step at an instruction.
-func (t *trail) step(s *slice, at int, kind evidence.OriginKind) evidence.OriginStep {
+func (t *originSearch) step(s *backwardSlice, at int, kind evidence.OriginKind) evidence.OriginStep {
 	step := evidence.OriginStep{Kind: kind, Proof: evidence.Inferred}
 	if s != nil && at >= 0 && at < len(s.a.flow.insts) {
 		site := t.site(evidence.Addr(s.a.flow.insts[at].PC))
@@ -193,7 +193,7 @@ func (t *trail) step(s *slice, at int, kind evidence.OriginKind) evidence.Origin
 	return step
 }
 
-func (t *trail) add(step evidence.OriginStep) {
+func (t *originSearch) add(step evidence.OriginStep) {
 	if t.guess && step.Proof == evidence.FromCore {
 		step.Proof = evidence.Inferred
 	}
@@ -201,13 +201,13 @@ func (t *trail) add(step evidence.OriginStep) {
 	t.blame.Steps = append(t.blame.Steps, step)
 }
 
-func (t *trail) lose(why string, s *slice, at int) {
+func (t *originSearch) lose(why string, s *backwardSlice, at int) {
 	step := t.step(s, at, evidence.OriginUnknown)
 	step.Text = why
 	t.add(step)
 }
 
-func (t *trail) registerStep(s *slice, r x86.Reg, n *node) {
+func (t *originSearch) registerStep(s *backwardSlice, r x86.Reg, n *node) {
 	step := t.step(s, s.now, evidence.OriginRegister)
 	step.Register = r.String()
 	step.Text = r.String() + " had the bad value"
@@ -236,7 +236,7 @@ func valueOf(e expression) string {
 }
 
 // walkBack takes the steps from a node in one frame, and on into the callers.
-func (t *trail) walkBack(s *slice, n *node) {
+func (t *originSearch) walkBack(s *backwardSlice, n *node) {
 	for n != nil && len(t.blame.Steps) < maxSteps {
 		t.guess = t.guess || n.likely
 		switch n.op {
@@ -265,7 +265,7 @@ func (t *trail) walkBack(s *slice, n *node) {
 	}
 }
 
-func (t *trail) advancedStep(s *slice, n *node) {
+func (t *originSearch) advancedStep(s *backwardSlice, n *node) {
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
 	step.Text = "a loop moved it on by constant steps from its first value"
@@ -280,7 +280,7 @@ func regName(r x86.Reg) string {
 }
 
 // cellStep says which memory the value was loaded from.
-func (t *trail) cellStep(s *slice, n *node) {
+func (t *originSearch) cellStep(s *backwardSlice, n *node) {
 	step := t.step(s, n.def, evidence.OriginCell)
 	step.Register = regName(n.reg)
 	addr, ok := s.location(n)
@@ -308,7 +308,7 @@ func (t *trail) cellStep(s *slice, n *node) {
 }
 
 // judgeCell compares what the cell holds with what was loaded from it.
-func (t *trail) judgeCell(step *evidence.OriginStep, n *node, typ debuginfo.Type) {
+func (t *originSearch) judgeCell(step *evidence.OriginStep, n *node, typ debuginfo.Type) {
 	held := amount(n.computed, typ)
 	switch {
 	case !n.isComputable:
@@ -332,7 +332,7 @@ func (t *trail) judgeCell(step *evidence.OriginStep, n *node, typ debuginfo.Type
 
 // keepCell remembers the cell that later stages watch: the first one on the
 // way that is no word of a stack frame, or else the first.
-func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debuginfo.Type) {
+func (t *originSearch) keepCell(s *backwardSlice, n *node, step evidence.OriginStep, typ debuginfo.Type) {
 	onStack := n.at.kind == stack || t.onStack(*step.Cell)
 	if t.blame.Cell != nil && (t.offStack || onStack) {
 		return
@@ -351,7 +351,7 @@ func (t *trail) keepCell(s *slice, n *node, step evidence.OriginStep, typ debugi
 }
 
 // madeStep says which instruction made the value, of what.
-func (t *trail) madeStep(s *slice, n *node) {
+func (t *originSearch) madeStep(s *backwardSlice, n *node) {
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
 	how := "it was computed from "
@@ -371,7 +371,7 @@ func (t *trail) madeStep(s *slice, n *node) {
 // madeFrom is what to go on with of what a value was made of: the side of a choice
 // that gave it, or the one source of both. Of two that differ in an operation it is
 // the one operated on, of a choice none.
-func (s *slice) madeFrom(n *node) *node {
+func (s *backwardSlice) madeFrom(n *node) *node {
 	if n.choice {
 		if side := n.choose(); side != nil {
 			return side
@@ -388,13 +388,13 @@ func (s *slice) madeFrom(n *node) *node {
 
 // leads reports that the summand to blame went into one operand and not into the
 // other.
-func (t *trail) leads(to, other *node) bool {
+func (t *originSearch) leads(to, other *node) bool {
 	return t.bad != nil && t.bad.within(to, 0) && !t.bad.within(other, 0)
 }
 
 // sumStep goes on with the operand that is to blame, or else with the one that is
 // the address, by its type or, for want of one, by its place.
-func (t *trail) sumStep(s *slice, n *node) *node {
+func (t *originSearch) sumStep(s *backwardSlice, n *node) *node {
 	step := t.step(s, n.def, evidence.OriginRegister)
 	step.Register = regName(n.reg)
 	next, other := n.a, n.b
@@ -415,7 +415,7 @@ func (t *trail) sumStep(s *slice, n *node) *node {
 	return next
 }
 
-func (s *slice) isPointerNode(n *node) bool {
+func (s *backwardSlice) isPointerNode(n *node) bool {
 	if e, ok := s.describe(n, 0); ok && e.typ != nil {
 		return e.typ.Kind() == debuginfo.KindPointer
 	}
@@ -423,7 +423,7 @@ func (s *slice) isPointerNode(n *node) bool {
 }
 
 // nodeText is an expression with its value.
-func (s *slice) nodeText(n *node) string {
+func (s *backwardSlice) nodeText(n *node) string {
 	v, known := n.best()
 	if n.op == opConst {
 		if e, ok := s.describeConst(uint64(n.n), n); ok && n.n != 0 {
@@ -448,7 +448,7 @@ func (s *slice) nodeText(n *node) string {
 }
 
 // lastStep ends the way at a constant, a call's result, or where it is lost.
-func (t *trail) lastStep(s *slice, n *node) {
+func (t *originSearch) lastStep(s *backwardSlice, n *node) {
 	switch n.op {
 	case opConst:
 		step := t.step(s, n.def, evidence.OriginConstant)
@@ -480,7 +480,7 @@ func (t *trail) lastStep(s *slice, n *node) {
 
 // keepWays remembers the loads that may have given a value, of which a replay
 // can tell which did.
-func (t *trail) keepWays(s *slice, n *node) {
+func (t *originSearch) keepWays(s *backwardSlice, n *node) {
 	v, ok := n.best()
 	if !ok {
 		return

@@ -9,7 +9,9 @@ import (
 	"diagnose/image/x86"
 )
 
-func onTrail(s *slice) *trail { return &trail{world: s.world, in: s.in, hops: defaultHops} }
+func onTrail(s *backwardSlice) *originSearch {
+	return &originSearch{processView: s.processView, in: s.in, hops: defaultHops}
+}
 
 // What a cell holds counts as read from the core only if it is what was loaded
 // from it.
@@ -31,7 +33,7 @@ func TestJudgeCell(t *testing.T) {
 		{"bad value not known", node{computed: 5, isComputable: true}, nil, ", which holds 0x5 now", evidence.Inferred, true},
 	}
 	for _, test := range tests {
-		tr := &trail{}
+		tr := &originSearch{}
 		tr.blame.Value = test.value
 		step := evidence.OriginStep{Proof: evidence.Inferred}
 		tr.judgeCell(&step, &test.n, nil)

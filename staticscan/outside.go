@@ -33,7 +33,7 @@ func (o *Outside) Number() (n int64, ok bool) {
 // outside judges an access of size bytes at an address that the code has as a formula,
 // made by the instruction at pos; nil: it lies in what the code means, or that is no array
 // whose size is known, or not one index led there.
-func (t *trail) outside(s *slice, pos int, address *node, addr evidence.Addr, size int) *Outside {
+func (t *originSearch) outside(s *backwardSlice, pos int, address *node, addr evidence.Addr, size int) *Outside {
 	if t.index || address == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (t *trail) outside(s *slice, pos int, address *node, addr evidence.Addr, si
 	if index == nil {
 		return nil
 	}
-	st := &storeTrail{trail: &trail{in: t.in, world: t.world, hops: t.hops}}
+	st := &storeTrail{originSearch: &originSearch{in: t.in, processView: t.processView, hops: t.hops}}
 	if static { // constants, too, which no store means
 		st.meantData(s, evidence.Addr(offset), size, true)
 		st.meantArray(s, evidence.Addr(offset), terms)
@@ -67,7 +67,7 @@ func (t *trail) outside(s *slice, pos int, address *node, addr evidence.Addr, si
 		return o
 	}
 	o.Element = element
-	blame := &trail{in: t.in, world: t.world, hops: t.hops, named: t.named, index: true}
+	blame := &originSearch{in: t.in, processView: t.processView, hops: t.hops, named: t.named, index: true}
 	blame.place(s)
 	blame.describeValue(s, index.node, RoleIndex)
 	blame.walkBack(s, index.node)
@@ -76,7 +76,7 @@ func (t *trail) outside(s *slice, pos int, address *node, addr evidence.Addr, si
 }
 
 // meantThroughPointer is for an array in what a pointer leads to, wherever that lies.
-func (t *storeTrail) meantThroughPointer(s *slice, terms []term, offset int64, size int) {
+func (t *storeTrail) meantThroughPointer(s *backwardSlice, terms []term, offset int64, size int) {
 	i := s.pointerTerm(terms)
 	if i < 0 || len(terms) < 2 {
 		return
@@ -106,7 +106,7 @@ func baseOf(index *term, terms []term, offset int64) (evidence.Addr, bool) {
 
 // indexTerm is the one summand of an address that is an index, or, where moved says so,
 // the pointer that a loop moved on; nil: there is none, or several.
-func (s *slice) indexTerm(terms []term, static bool) (index *term, moved bool) {
+func (s *backwardSlice) indexTerm(terms []term, static bool) (index *term, moved bool) {
 	pointer := -1
 	if len(terms) > 1 {
 		pointer = s.pointerTerm(terms)

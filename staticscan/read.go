@@ -22,7 +22,7 @@ func Read(in Input) (r Reading, ok bool) {
 	if in.Process == nil || len(in.Frames) == 0 {
 		return Reading{}, false
 	}
-	t := &trail{in: &in, world: newWorld(&in), hops: defaultHops}
+	t := &originSearch{in: &in, processView: newWorld(&in), hops: defaultHops}
 	s, err := t.newSlice(&in, 0, in.Frames[0].Registers)
 	if err != nil || s.now < 0 {
 		return Reading{}, false

@@ -20,7 +20,7 @@ type scanned struct {
 
 // scan is the work of one Run.
 type scan struct {
-	*world
+	*processView
 	in       Input
 	opts     Options
 	scope    []scanned
@@ -38,7 +38,7 @@ func Run(in Input, opts Options) (evidence.Scan, []evidence.Limit, error) {
 	if in.Process == nil {
 		return evidence.Scan{}, nil, errors.New("static scan without a process")
 	}
-	s := &scan{world: newWorld(&in), in: in, opts: opts, suspects: map[suspectKey]*suspect{}}
+	s := &scan{processView: newWorld(&in), in: in, opts: opts, suspects: map[suspectKey]*suspect{}}
 	if err := s.findScope(); err != nil {
 		return evidence.Scan{}, s.limits, fmt.Errorf("static scan: %w", err)
 	}

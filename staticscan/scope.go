@@ -53,7 +53,7 @@ func (in *Input) isOwn(f *unwind.Frame) bool {
 
 // callee follows a call's target through a PLT stub, whose jump goes through
 // a GOT slot, to the function.
-func (w *world) callee(target evidence.Addr) evidence.Addr {
+func (w *processView) callee(target evidence.Addr) evidence.Addr {
 	code, err := readCode(w.memory, w.process.ModuleAt(target), target, 16)
 	if err != nil {
 		return target
@@ -81,7 +81,7 @@ func (w *world) callee(target evidence.Addr) evidence.Addr {
 
 // callees are the entries of the program's own functions that a function
 // calls directly, in code order.
-func (w *world) callees(a *analysis) []evidence.Addr {
+func (w *processView) callees(a *analysis) []evidence.Addr {
 	var list []evidence.Addr
 	seen := map[evidence.Addr]bool{}
 	for i := range a.flow.insts {

@@ -50,9 +50,9 @@ func newStoreTrail(in *Input, addr evidence.Addr, opts OriginOptions) *storeTrai
 	if opts.Hops <= 0 {
 		opts.Hops = defaultHops
 	}
-	t := &trail{in: in, world: newWorld(in), hops: opts.Hops}
+	t := &originSearch{in: in, processView: newWorld(in), hops: opts.Hops}
 	t.blame.Role = RoleValue
-	st := &storeTrail{trail: t, addr: addr}
+	st := &storeTrail{originSearch: t, addr: addr}
 	if opts.Before != nil {
 		t.memory = &overlay{in.Process, *opts.Before}
 		st.word = *opts.Before
@@ -67,7 +67,7 @@ func (t *storeTrail) result() Store {
 
 // storeTrail is the work of one Stored.
 type storeTrail struct {
-	*trail
+	*originSearch
 	Store
 	addr evidence.Addr
 	// word is what the store overwrote, as far as it is looked at; empty: not known.
@@ -95,7 +95,7 @@ func (t *storeTrail) start() error {
 }
 
 // byInstruction is for a store of the function's own.
-func (t *storeTrail) byInstruction(s *slice) {
+func (t *storeTrail) byInstruction(s *backwardSlice) {
 	in := &s.a.flow.insts[s.now]
 	to := storeOperand(in)
 	if to == nil {
@@ -145,7 +145,7 @@ func (t *storeTrail) byInstruction(s *slice) {
 
 // partOf is where the word that is looked at lies in what an instruction stored, and how
 // much of it. The byte that the store changed first is no element's beginning.
-func (t *storeTrail) partOf(s *slice, to *x86.Operand) (offset, size int) {
+func (t *storeTrail) partOf(s *backwardSlice, to *x86.Operand) (offset, size int) {
 	start, end := t.addr, t.addr+vectorHalf
 	if t.word.Addr <= t.addr && t.addr < t.word.end() {
 		start, end = t.word.Addr, t.word.end()
@@ -160,7 +160,7 @@ func (t *storeTrail) partOf(s *slice, to *x86.Operand) (offset, size int) {
 	return offset, size
 }
 
-func (t *storeTrail) againStep(s *slice) {
+func (t *storeTrail) againStep(s *backwardSlice) {
 	step := t.step(s, s.now, evidence.OriginCell)
 	step.Text = "it was made from the value that was there before"
 	step.Symbol, step.Cell = t.blame.Accessed, &t.addr
@@ -168,7 +168,7 @@ func (t *storeTrail) againStep(s *slice) {
 	t.add(step)
 }
 
-func (t *storeTrail) copied(s *slice, n *node) {
+func (t *storeTrail) copied(s *backwardSlice, n *node) {
 	if n == nil {
 		t.lose("it is of a size that is not followed", s, s.now)
 		return
@@ -213,7 +213,7 @@ func source(in *x86.Inst) (*x86.Operand, bool) {
 
 // meantBy finds what an address was built on: a global, a local of the function,
 // or what a pointer leads to; of an array in it, the array.
-func (t *storeTrail) meantBy(s *slice, n *node, size int, varies bool) {
+func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 	terms, offset := linear(n)
 	if t.isDataOrTLS(uint64(offset)) {
 		t.meantData(s, evidence.Addr(offset), size, varies || len(terms) > 0)
@@ -255,7 +255,7 @@ func (t *storeTrail) meantBy(s *slice, n *node, size int, varies bool) {
 }
 
 // pointerOf is the summand that is the pointer; of one alone nothing else can be.
-func pointerOf(s *slice, terms []term) *node {
+func pointerOf(s *backwardSlice, terms []term) *node {
 	if i := s.pointerTerm(terms); i >= 0 {
 		return terms[i].node
 	}
@@ -284,7 +284,7 @@ func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64
 
 // meantThrough is for an address that the code has no formula for any more: a
 // pointer variable in scope leads to a struct with an array that starts there.
-func (t *storeTrail) meantThrough(s *slice, at evidence.Addr) {
+func (t *storeTrail) meantThrough(s *backwardSlice, at evidence.Addr) {
 	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: s.a.function.module, Registers: s.registers, CFA: s.frame.CFA}
 	for _, v := range s.visible(s.now) {
 		if v.Type.Kind() != debuginfo.KindPointer || v.Type.Elem() == nil || v.Type.Elem().Kind() != debuginfo.KindStruct || v.Name == "" {
@@ -311,7 +311,7 @@ func withoutIndex(path string) string {
 }
 
 // meantData is for static data.
-func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bool) {
+func (t *storeTrail) meantData(s *backwardSlice, addr evidence.Addr, size int, varies bool) {
 	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
 	beyond := !varies && n.size > 0 && addr+evidence.Addr(size) > n.addr+evidence.Addr(n.size)
 	if g, ok := t.globalAt(addr, s.codeAt(s.now)); ok && (varies && n.array == nil || beyond) && g.size > 0 {
@@ -323,7 +323,7 @@ func (t *storeTrail) meantData(s *slice, addr evidence.Addr, size int, varies bo
 
 // meantArray is for an index with a constant that the compiler has put into the
 // address: what is there is no array, but one of such elements lies beside it.
-func (t *storeTrail) meantArray(s *slice, addr evidence.Addr, terms []term) {
+func (t *storeTrail) meantArray(s *backwardSlice, addr evidence.Addr, terms []term) {
 	g, ok := t.globalAt(addr, s.codeAt(s.now))
 	if !ok || g.typ == nil || g.typ.Kind() != debuginfo.KindStruct || len(terms) != 1 || t.MeantSize != g.size {
 		return
@@ -348,7 +348,7 @@ func (t *storeTrail) meantArray(s *slice, addr evidence.Addr, terms []term) {
 }
 
 // meantLocal is for a variable in the function's frame.
-func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies bool, pos int) {
+func (t *storeTrail) meantLocal(s *backwardSlice, addr evidence.Addr, size int, varies bool, pos int) {
 	t.From = &addr
 	v, ok := s.memoryVariable(addr, pos)
 	if !ok {
@@ -367,7 +367,7 @@ func (t *storeTrail) meantLocal(s *slice, addr evidence.Addr, size int, varies b
 // arrayNear is for an index with a constant that the compiler has put into the address:
 // the beginning of the local array of elements of that size which is nearest, if the
 // address is in no variable.
-func (s *slice) arrayNear(addr evidence.Addr, element int64) evidence.Addr {
+func (s *backwardSlice) arrayNear(addr evidence.Addr, element int64) evidence.Addr {
 	if _, ok := s.memoryVariable(addr, s.now); ok {
 		return addr
 	}
@@ -384,7 +384,7 @@ func (s *slice) arrayNear(addr evidence.Addr, element int64) evidence.Addr {
 }
 
 // meantAt is for the variable at an address, which may be no variable's.
-func (t *storeTrail) meantAt(s *slice, addr evidence.Addr) {
+func (t *storeTrail) meantAt(s *backwardSlice, addr evidence.Addr) {
 	t.From = &addr
 	if v, ok := s.memoryVariable(addr, s.now); ok {
 		t.meantLocal(s, addr, 1, v.Type.Kind() == debuginfo.KindArray, s.now)

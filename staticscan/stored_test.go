@@ -125,11 +125,11 @@ func TestMadeFrom(t *testing.T) {
 func TestLeads(t *testing.T) {
 	index, pointer := constNode(3, 0), constNode(0x4000, 0)
 	sum := sumOf(pointer, productOf(index, 8))
-	tr := &trail{bad: index}
+	tr := &originSearch{bad: index}
 	if !tr.leads(sum.b, sum.a) || tr.leads(sum.a, sum.b) {
 		t.Error("the index was not found in its product")
 	}
-	if (&trail{}).leads(sum.b, sum.a) {
+	if (&originSearch{}).leads(sum.b, sum.a) {
 		t.Error("something leads although nothing is to blame")
 	}
 }

@@ -24,7 +24,7 @@ func (t *storeTrail) byLibrary(frame int) bool {
 
 // throughCall is for a function of a library that stored: what its call says. The
 // slice stands at the call.
-func (t *storeTrail) throughCall(s *slice, name string) {
+func (t *storeTrail) throughCall(s *backwardSlice, name string) {
 	t.named = true
 	t.place(s)
 	t.blame.Through = name
@@ -58,7 +58,7 @@ func (t *storeTrail) throughCall(s *slice, name string) {
 // destination is the argument of a call by which the function was told where to
 // store: by what is known of it, or else the one that leads nearest before what it
 // stored.
-func (t *storeTrail) destination(s *slice, name string) *node {
+func (t *storeTrail) destination(s *backwardSlice, name string) *node {
 	for _, h := range handedTo[fortified(name)] {
 		if writes(h.access) {
 			return s.register(s.now, argumentRegisters[h.pointer], 0)
@@ -77,7 +77,7 @@ func (t *storeTrail) destination(s *slice, name string) *node {
 
 // calling opens a frame at its call; of a function that it called itself, with what
 // that function has left in the registers.
-func (t *storeTrail) calling(frame int) *slice {
+func (t *storeTrail) calling(frame int) *backwardSlice {
 	if frame == 1 {
 		if inner, err := t.newSlice(t.in, 0, t.in.Frames[0].Registers); err == nil && inner.now >= 0 {
 			if s, _ := inner.caller(x86.RDI); s != nil {
@@ -93,7 +93,7 @@ func (t *storeTrail) calling(frame int) *slice {
 }
 
 // copyStep says which memory the copied bytes came from.
-func (t *storeTrail) copyStep(s *slice, step evidence.OriginStep, from *node, start uint64, known bool) {
+func (t *storeTrail) copyStep(s *backwardSlice, step evidence.OriginStep, from *node, start uint64, known bool) {
 	name, cellName := "memory", ""
 	if e, ok := s.describe(from, 0); ok {
 		name, cellName = e.text, e.text

@@ -148,7 +148,7 @@ func (s *scan) use(sus *suspect, pc evidence.Addr, access evidence.AccessKind) {
 }
 
 // site names an instruction by its innermost inlined function.
-func (w *world) site(pc evidence.Addr) evidence.Site {
+func (w *processView) site(pc evidence.Addr) evidence.Site {
 	if calls := w.process.Symbolize(pc, image.AtInstruction); len(calls) > 0 {
 		return calls[0].Site
 	}

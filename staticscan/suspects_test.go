@@ -16,7 +16,7 @@ import (
 func scanOf(t *testing.T, code string, at int) *scan {
 	t.Helper()
 	s := sliced(t, code)
-	return &scan{world: s.world, in: *s.in, suspects: map[suspectKey]*suspect{},
+	return &scan{processView: s.processView, in: *s.in, suspects: map[suspectKey]*suspect{},
 		scope: []scanned{{analysis: s.a, at: at, registers: &s.registers}}}
 }
 

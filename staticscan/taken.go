@@ -130,7 +130,7 @@ type Condition struct {
 // ResultOf goes back from what a function has returned in a register. The process
 // stands behind the return.
 func ResultOf(in Input, w *Course, r image.Register) Given {
-	t := &taken{world: newWorld(&in), in: &in}
+	t := &resultSearch{processView: newWorld(&in), in: &in}
 	g := t.follow(w, len(w.Steps), spot{reg: x86.Reg(r), size: 8})
 	t.judge(w, &g)
 	return g
@@ -138,17 +138,17 @@ func ResultOf(in Input, w *Course, r image.Register) Given {
 
 // HeldBy goes back from what a register held before the last instruction of a way.
 func HeldBy(in Input, w *Course, r image.Register) Given {
-	t := &taken{world: newWorld(&in), in: &in}
+	t := &resultSearch{processView: newWorld(&in), in: &in}
 	return t.follow(w, len(w.Steps)-1, spot{reg: x86.Reg(r), size: 8})
 }
 
 // TestedLast goes back from what the last conditional jump of a way, before its last
 // instruction, was about; ok is false if it compared nothing with a constant.
 func TestedLast(in Input, w *Course) (g Given, ok bool) {
-	return (&taken{world: newWorld(&in), in: &in}).tested(w)
+	return (&resultSearch{processView: newWorld(&in), in: &in}).tested(w)
 }
 
-func (t *taken) tested(w *Course) (g Given, ok bool) {
+func (t *resultSearch) tested(w *Course) (g Given, ok bool) {
 	i := len(w.Steps) - 1
 	for i >= 0 && t.flowAt(w, i) != x86.FlowBranch {
 		i--
@@ -163,14 +163,14 @@ func DecidedBy(in Input, w *Course, step int) (c *Condition, g Given, ok bool) {
 	if c = LedTo(in, w, step); c == nil {
 		return nil, g, false
 	}
-	g, ok = (&taken{world: newWorld(&in), in: &in}).testedBy(w, c.Step)
+	g, ok = (&resultSearch{processView: newWorld(&in), in: &in}).testedBy(w, c.Step)
 	return c, g, ok
 }
 
 // ChosenBy goes back from what was compared with a constant right before an instruction
 // that made a value of the flags (setcc, cmovcc); ok is false for others.
 func ChosenBy(in Input, w *Course, step int) (g Given, ok bool) {
-	t := &taken{world: newWorld(&in), in: &in, chosen: -1}
+	t := &resultSearch{processView: newWorld(&in), in: &in, chosen: -1}
 	if step < 0 || step >= len(w.Steps) {
 		return g, false
 	}
@@ -182,7 +182,7 @@ func ChosenBy(in Input, w *Course, step int) (g Given, ok bool) {
 }
 
 // testedBy goes back from what the conditional jump at an instruction was about.
-func (t *taken) testedBy(w *Course, i int) (g Given, ok bool) {
+func (t *resultSearch) testedBy(w *Course, i int) (g Given, ok bool) {
 	for i >= 0 {
 		t.chosen = -1
 		if g, ok = t.comparedBefore(w, i); !ok || g.Kind != evidence.OriginConstant && g.Kind != evidence.OriginUnknown {
@@ -196,7 +196,7 @@ func (t *taken) testedBy(w *Course, i int) (g Given, ok bool) {
 	return g, ok
 }
 
-func (t *taken) flowAt(w *Course, i int) x86.Flow {
+func (t *resultSearch) flowAt(w *Course, i int) x86.Flow {
 	inst, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil {
 		return x86.FlowNext
@@ -206,7 +206,7 @@ func (t *taken) flowAt(w *Course, i int) x86.Flow {
 
 // comparedBefore goes back from what was compared with a constant right before an
 // instruction.
-func (t *taken) comparedBefore(w *Course, i int) (g Given, ok bool) {
+func (t *resultSearch) comparedBefore(w *Course, i int) (g Given, ok bool) {
 	const near = 6
 	for j := i - 1; j >= max(i-near, 0); j-- {
 		inst, err := w.inst(t.memory, w.Steps[j].Registers.PC())
@@ -245,7 +245,7 @@ func (t *taken) comparedBefore(w *Course, i int) (g Given, ok bool) {
 // known. The check of the stack guard counts for none.
 func LedTo(in Input, w *Course, step int) *Condition {
 	const most = 16 // conditions that decide nothing
-	t := &taken{world: newWorld(&in), in: &in}
+	t := &resultSearch{processView: newWorld(&in), in: &in}
 	looked := 0
 	for i := min(step, len(w.Steps)) - 1; i >= 0 && looked < most; i-- {
 		c := t.condition(w, i)
@@ -262,7 +262,7 @@ func LedTo(in Input, w *Course, step int) *Condition {
 // LastCondition is the last conditional jump of the program's own behind an instruction
 // of a way; nil if there was none.
 func LastCondition(in Input, w *Course, step int) *Condition {
-	t := &taken{world: newWorld(&in), in: &in}
+	t := &resultSearch{processView: newWorld(&in), in: &in}
 	for i := len(w.Steps) - 1; i > step; i-- {
 		if c := t.condition(w, i); c != nil {
 			return c
@@ -273,7 +273,7 @@ func LastCondition(in Input, w *Course, step int) *Condition {
 
 // decides reports whether the other way from a conditional jump may have left the
 // function without the instruction at step.
-func (t *taken) decides(w *Course, branch, step int) bool {
+func (t *resultSearch) decides(w *Course, branch, step int) bool {
 	a, err := t.analyse(w.Steps[branch].Registers.PC())
 	if err != nil || branch+1 >= len(w.Steps) {
 		return false
@@ -306,9 +306,9 @@ func (t *taken) decides(w *Course, branch, step int) bool {
 	return slices.ContainsFunc(g.blocks[g.blockOf[from]].next, func(b int) bool { return b != g.blockOf[went] && leaves(b) })
 }
 
-// taken is the work of one ResultOf.
-type taken struct {
-	*world
+// resultSearch is the work of one ResultOf.
+type resultSearch struct {
+	*processView
 	in *Input
 	// chosen is the first instruction on the way back that gave one of two values by a
 	// condition; -1: there was none.
@@ -317,7 +317,7 @@ type taken struct {
 
 // ownSite is a place in the program's own code, of library code that was inlined the
 // place that it was inlined into.
-func (t *taken) ownSite(pc evidence.Addr) evidence.Site {
+func (t *resultSearch) ownSite(pc evidence.Addr) evidence.Site {
 	calls := t.process.Symbolize(pc, image.AtInstruction)
 	for _, c := range calls {
 		if c.Site.Line != 0 && !image.LibraryCode(&c.Site) {
@@ -331,7 +331,7 @@ func (t *taken) ownSite(pc evidence.Addr) evidence.Site {
 }
 
 // inLibrary reports whether a place is code of a library, wherever it was inlined.
-func (t *taken) inLibrary(pc evidence.Addr) bool {
+func (t *resultSearch) inLibrary(pc evidence.Addr) bool {
 	calls := t.process.Symbolize(pc, image.AtInstruction)
 	return len(calls) > 0 && image.LibraryCode(&calls[0].Site)
 }
@@ -347,7 +347,7 @@ func Passed(in Input, r image.Register) (Blame, error) {
 	if in.Process == nil || len(in.Frames) == 0 {
 		return Blame{}, errors.New(notKnown + "no process or no frames")
 	}
-	t := &trail{in: &in, world: newWorld(&in), hops: defaultHops}
+	t := &originSearch{in: &in, processView: newWorld(&in), hops: defaultHops}
 	t.blame.Role = RoleValue
 	s, err := t.newSlice(&in, 0, in.Frames[0].Registers)
 	if err != nil {

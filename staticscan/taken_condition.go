@@ -10,7 +10,7 @@ import (
 )
 
 // judge finds a condition that has found a loaded 0 to be one.
-func (t *taken) judge(w *Course, g *Given) {
+func (t *resultSearch) judge(w *Course, g *Given) {
 	if g.Kind != evidence.OriginCell || g.Value != 0 || g.Course != w {
 		return
 	}
@@ -32,7 +32,7 @@ func (t *taken) judge(w *Course, g *Given) {
 }
 
 // testsZero reports whether an instruction compares what another one loaded with 0.
-func (t *taken) testsZero(w *Course, i, load int) bool {
+func (t *resultSearch) testsZero(w *Course, i, load int) bool {
 	in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil {
 		return false
@@ -66,7 +66,7 @@ func (t *taken) testsZero(w *Course, i, load int) bool {
 	return false
 }
 
-func (t *taken) loadAddress(w *Course, i int) (evidence.Addr, bool) {
+func (t *resultSearch) loadAddress(w *Course, i int) (evidence.Addr, bool) {
 	in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil {
 		return 0, false
@@ -80,7 +80,7 @@ func (t *taken) loadAddress(w *Course, i int) (evidence.Addr, bool) {
 }
 
 // from reports whether the value of a spot is what an instruction loaded.
-func (t *taken) from(w *Course, before int, at spot, load int) bool {
+func (t *resultSearch) from(w *Course, before int, at spot, load int) bool {
 	for range mostMoves {
 		i := t.definition(w, before, &at)
 		if i < 0 || i < load {
@@ -100,7 +100,7 @@ func (t *taken) from(w *Course, before int, at spot, load int) bool {
 
 // condition is the conditional jump at an instruction of the program's own, nil if
 // there is none.
-func (t *taken) condition(w *Course, i int) *Condition {
+func (t *resultSearch) condition(w *Course, i int) *Condition {
 	in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil || in.Flow != x86.FlowBranch {
 		return nil
@@ -143,7 +143,7 @@ func guardCheck(in *x86.Inst) bool {
 }
 
 // compared says what a comparison looked at.
-func (t *taken) compared(w *Course, i int, in *x86.Inst) string {
+func (t *resultSearch) compared(w *Course, i int, in *x86.Inst) string {
 	s := t.sliceAt(w, i)
 	first, ok := explicit(in, 0)
 	second, two := explicit(in, 1)
@@ -171,7 +171,7 @@ func (t *taken) compared(w *Course, i int, in *x86.Inst) string {
 }
 
 // operandText is an operand with its value: "i was 0x0".
-func (t *taken) operandText(s *slice, w *Course, i int, op *x86.Operand) (string, bool) {
+func (t *resultSearch) operandText(s *backwardSlice, w *Course, i int, op *x86.Operand) (string, bool) {
 	v, known := t.value(w, i, op)
 	if !known {
 		return "", false

@@ -17,7 +17,7 @@ type step struct {
 const takenCode = 0x1000
 
 // takenOf makes the way of a function out of its code, and the work on it.
-func takenOf(t *testing.T, code string, outer *Course, steps ...step) (*taken, *Course) {
+func takenOf(t *testing.T, code string, outer *Course, steps ...step) (*resultSearch, *Course) {
 	t.Helper()
 	s := sliced(t, code)
 	var text []byte
@@ -37,7 +37,7 @@ func takenOf(t *testing.T, code string, outer *Course, steps ...step) (*taken, *
 			t.Fatal(err)
 		}
 	}
-	return &taken{world: s.world, in: s.in, chosen: -1}, w
+	return &resultSearch{processView: s.processView, in: s.in, chosen: -1}, w
 }
 
 func at(offset evidence.Addr, list ...uint64) step {

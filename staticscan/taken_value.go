@@ -25,7 +25,7 @@ type spot struct {
 // mostMoves bounds how often a value is followed from one place to another.
 const mostMoves = 10_000
 
-func (t *taken) follow(w *Course, before int, at spot) Given {
+func (t *resultSearch) follow(w *Course, before int, at spot) Given {
 	outward := 0
 	for range mostMoves {
 		i := t.definition(w, before, &at)
@@ -49,7 +49,7 @@ func (t *taken) follow(w *Course, before int, at spot) Given {
 
 // definition is the last instruction before one that gave the spot its value; -1 if
 // none did.
-func (t *taken) definition(w *Course, before int, at *spot) int {
+func (t *resultSearch) definition(w *Course, before int, at *spot) int {
 	for i := before - 1; i >= 0; i-- {
 		in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 		if err != nil {
@@ -81,7 +81,7 @@ func (w *Course) called(i int, in *x86.Inst) bool {
 
 // stores reports whether an instruction stored to memory that overlaps the spot. What
 // calls stored is told by the value.
-func (t *taken) stores(w *Course, i int, in *x86.Inst, at *spot) bool {
+func (t *resultSearch) stores(w *Course, i int, in *x86.Inst, at *spot) bool {
 	if in.Flow == x86.FlowCall || in.Flow == x86.FlowSyscall {
 		return false
 	}
@@ -100,7 +100,7 @@ func (t *taken) stores(w *Course, i int, in *x86.Inst, at *spot) bool {
 
 // gave says what an instruction gave to the spot: the next spot to look for, or else
 // where the value came from.
-func (t *taken) gave(w *Course, i int, at *spot) (Given, *spot) {
+func (t *resultSearch) gave(w *Course, i int, at *spot) (Given, *spot) {
 	in, _ := w.inst(t.memory, w.Steps[i].Registers.PC())
 	regs := &w.Steps[i].Registers
 	if at.memory {
@@ -158,7 +158,7 @@ func (t *taken) gave(w *Course, i int, at *spot) (Given, *spot) {
 }
 
 // choice notes an instruction that gave a value by a condition.
-func (t *taken) choice(i int) {
+func (t *resultSearch) choice(i int) {
 	if t.chosen < 0 {
 		t.chosen = i
 	}
@@ -177,7 +177,7 @@ func after(w *Course, i int, r x86.Reg) uint64 {
 	return v
 }
 
-func (t *taken) constant(v uint64) Given {
+func (t *resultSearch) constant(v uint64) Given {
 	g := Given{Kind: evidence.OriginConstant, Value: v}
 	if t.isDataOrTLS(v) || t.process.ModuleAt(evidence.Addr(v)) != nil {
 		g.Name = "&" + t.nameData(evidence.Addr(v), 1, false, 0).name
@@ -186,7 +186,7 @@ func (t *taken) constant(v uint64) Given {
 }
 
 // operand goes on with an operand that was moved, offset bytes into it.
-func (t *taken) operand(w *Course, i int, op *x86.Operand, offset int) (Given, *spot) {
+func (t *resultSearch) operand(w *Course, i int, op *x86.Operand, offset int) (Given, *spot) {
 	switch {
 	case op == nil:
 		return lostGiven("the instruction has no source"), nil
@@ -210,7 +210,7 @@ func (t *taken) operand(w *Course, i int, op *x86.Operand, offset int) (Given, *
 	return lostGiven("it was in no register that is followed"), nil
 }
 
-func explicitOf(w *Course, t *taken, i, n int) (*x86.Operand, bool) {
+func explicitOf(w *Course, t *resultSearch, i, n int) (*x86.Operand, bool) {
 	in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil {
 		return nil, false
@@ -219,7 +219,7 @@ func explicitOf(w *Course, t *taken, i, n int) (*x86.Operand, bool) {
 }
 
 // value is what an operand held.
-func (t *taken) value(w *Course, i int, op *x86.Operand) (uint64, bool) {
+func (t *resultSearch) value(w *Course, i int, op *x86.Operand) (uint64, bool) {
 	switch {
 	case op.IsImm:
 		return uint64(op.Imm), true
@@ -234,7 +234,7 @@ func (t *taken) value(w *Course, i int, op *x86.Operand) (uint64, bool) {
 
 // loaded goes on with memory that an instruction read: with what the function, or one
 // that called it, stored there before, or else the memory is where the value came from.
-func (t *taken) loaded(w *Course, i int, addr evidence.Addr, size int) (Given, *spot) {
+func (t *resultSearch) loaded(w *Course, i int, addr evidence.Addr, size int) (Given, *spot) {
 	value := w.Steps[i].Read
 	if in, _ := w.inst(t.memory, w.Steps[i].Registers.PC()); in != nil && in.Op != "pop" {
 		if src, ok := explicit(in, 1); ok && src.IsMemory {
@@ -269,7 +269,7 @@ func (t *taken) loaded(w *Course, i int, addr evidence.Addr, size int) (Given, *
 }
 
 // storedValue is what an instruction stored in the spot.
-func (t *taken) storedValue(w *Course, i int, at *spot) (uint64, bool) {
+func (t *resultSearch) storedValue(w *Course, i int, at *spot) (uint64, bool) {
 	in, _ := w.inst(t.memory, w.Steps[i].Registers.PC())
 	from, ok := source(in)
 	to := storeOperand(in)
@@ -285,7 +285,7 @@ func (t *taken) storedValue(w *Course, i int, at *spot) (uint64, bool) {
 }
 
 // cell is memory that the value was loaded from.
-func (t *taken) cell(w *Course, i int, at *spot) Given {
+func (t *resultSearch) cell(w *Course, i int, at *spot) Given {
 	g := Given{Kind: evidence.OriginCell, Cell: at.addr, Size: at.size, Value: at.value}
 	s := t.sliceAt(w, i)
 	if s == nil {
@@ -305,7 +305,7 @@ func (t *taken) cell(w *Course, i int, at *spot) Given {
 
 // sliceAt opens the function as it was before an instruction of its way; nil if its
 // code cannot be read so.
-func (t *taken) sliceAt(w *Course, i int) *slice {
+func (t *resultSearch) sliceAt(w *Course, i int) *backwardSlice {
 	f := unwind.Frame{Kind: evidence.Physical, Trust: evidence.TrustCFI, Registers: w.Steps[i].Registers, CFA: w.SP, Lookup: image.AtInstruction}
 	in := &Input{Process: t.in.Process, Thread: t.in.Thread, Frames: []unwind.Frame{f}}
 	s, err := t.newSlice(in, 0, f.Registers)
@@ -316,7 +316,7 @@ func (t *taken) sliceAt(w *Course, i int) *slice {
 }
 
 // addressed is for an address that was computed.
-func (t *taken) addressed(w *Course, i int, src *x86.Operand) (Given, *spot) {
+func (t *resultSearch) addressed(w *Course, i int, src *x86.Operand) (Given, *spot) {
 	m := &src.Memory
 	switch {
 	case m.Base == x86.RIP || m.Absolute:
@@ -337,7 +337,7 @@ func (t *taken) addressed(w *Course, i int, src *x86.Operand) (Given, *spot) {
 
 // indexed goes on with the one of two summands that is no place in the program's data:
 // what an array in it was indexed by.
-func (t *taken) indexed(w *Course, i int, a, b x86.Reg) (Given, *spot) {
+func (t *resultSearch) indexed(w *Course, i int, a, b x86.Reg) (Given, *spot) {
 	static := func(r x86.Reg) bool {
 		v, known := w.Steps[i].Registers.Get(image.Register(r))
 		return known && (t.isDataOrTLS(v) || t.process.ModuleAt(evidence.Addr(v)) != nil)
@@ -352,7 +352,7 @@ func (t *taken) indexed(w *Course, i int, a, b x86.Reg) (Given, *spot) {
 }
 
 // gaveMemory is for an instruction that stored the value in memory.
-func (t *taken) gaveMemory(w *Course, i int, in *x86.Inst, at *spot) (Given, *spot) {
+func (t *resultSearch) gaveMemory(w *Course, i int, in *x86.Inst, at *spot) (Given, *spot) {
 	to, from := storeOperand(in), (*x86.Operand)(nil)
 	if op, ok := source(in); ok {
 		from = op
@@ -380,7 +380,7 @@ func (t *taken) gaveMemory(w *Course, i int, in *x86.Inst, at *spot) (Given, *sp
 
 // gaveVector is for an instruction that put the value into a vector register. The
 // encodings with three operands (VEX) keep nothing of the first.
-func (t *taken) gaveVector(w *Course, i int, in *x86.Inst, at *spot) (Given, *spot) {
+func (t *resultSearch) gaveVector(w *Course, i int, in *x86.Inst, at *spot) (Given, *spot) {
 	low, _ := explicit(in, 0)
 	high, ok := explicit(in, 1)
 	if !ok || in.Flow == x86.FlowCall {
@@ -412,7 +412,7 @@ func (t *taken) gaveVector(w *Course, i int, in *x86.Inst, at *spot) (Given, *sp
 }
 
 // cameIn is for a value that was there when the outermost function began.
-func (t *taken) cameIn(w *Course, at *spot, outward int) Given {
+func (t *resultSearch) cameIn(w *Course, at *spot, outward int) Given {
 	g := Given{Kind: evidence.OriginArgument, Course: w, Outward: outward, Register: image.Register(at.reg), Text: "it came in from the caller"}
 	switch {
 	case at.memory || at.vector != "":

@@ -8,7 +8,7 @@ import (
 )
 
 // badTarget blames the call that went to where there is no code.
-func (t *trail) badTarget(sig *evidence.Signal) error {
+func (t *originSearch) badTarget(sig *evidence.Signal) error {
 	pc := t.in.Frames[0].PC()
 	t.blame.Role, t.blame.Value = RoleTarget, &pc
 	if len(t.in.Frames) < 2 || t.in.Frames[1].Kind == evidence.SignalFrame {
@@ -46,7 +46,7 @@ func (t *trail) badTarget(sig *evidence.Signal) error {
 }
 
 // targetOf is where the call or jump at s.now goes, if c is its target.
-func (s *slice) targetOf(c culprit, isTarget bool) (uint64, bool) {
+func (s *backwardSlice) targetOf(c culprit, isTarget bool) (uint64, bool) {
 	if !isTarget {
 		return 0, false
 	}
@@ -56,7 +56,7 @@ func (s *slice) targetOf(c culprit, isTarget bool) (uint64, bool) {
 // jumpedTo opens the function that the call at s.now went to, at its only
 // jump through a pointer that leads to pc. Nothing was executed since, so the
 // registers of the failure are those at the jump.
-func (s *slice) jumpedTo(pc evidence.Addr) (*slice, culprit, bool) {
+func (s *backwardSlice) jumpedTo(pc evidence.Addr) (*backwardSlice, culprit, bool) {
 	to, ok := s.calledAddress()
 	if !ok || to == pc {
 		return nil, culprit{}, false
@@ -65,7 +65,7 @@ func (s *slice) jumpedTo(pc evidence.Addr) (*slice, culprit, bool) {
 	if err != nil {
 		return nil, culprit{}, false
 	}
-	var found *slice
+	var found *backwardSlice
 	var from culprit
 	for i := range a.flow.insts {
 		in := &a.flow.insts[i]

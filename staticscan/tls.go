@@ -13,7 +13,7 @@ type tlsBlock struct {
 
 // findTLS places the thread's blocks. A module whose block the thread never
 // touched has none, which is no error.
-func (w *world) findTLS() {
+func (w *processView) findTLS() {
 	if w.thread == nil {
 		return
 	}
@@ -33,7 +33,7 @@ func (w *world) findTLS() {
 	}
 }
 
-func (w *world) tlsBlockAt(addr evidence.Addr) *tlsBlock {
+func (w *processView) tlsBlockAt(addr evidence.Addr) *tlsBlock {
 	for i := range w.tls {
 		if addr >= w.tls[i].start && addr < w.tls[i].end {
 			return &w.tls[i]
@@ -44,7 +44,7 @@ func (w *world) tlsBlockAt(addr evidence.Addr) *tlsBlock {
 
 // threadLocal names the thread-local variable at an address. Symbols of
 // thread-local variables hold offsets in the block (ELF gABI, st_value).
-func (w *world) threadLocal(addr, hint evidence.Addr) (global, bool) {
+func (w *processView) threadLocal(addr, hint evidence.Addr) (global, bool) {
 	b := w.tlsBlockAt(addr)
 	if b == nil {
 		return global{}, false
@@ -73,7 +73,7 @@ func (w *world) threadLocal(addr, hint evidence.Addr) (global, bool) {
 // tlsAddress resolves a call of __tls_get_addr, whose argument points to the
 // module's number and the variable's offset (Drepper, "ELF Handling For
 // Thread-Local Storage", section 3.4.2).
-func (w *world) tlsAddress(target, index uint64) (uint64, bool) {
+func (w *processView) tlsAddress(target, index uint64) (uint64, bool) {
 	id, err := image.Uint64(w.memory, evidence.Addr(index))
 	if err != nil || id == 0 {
 		return 0, false
@@ -93,7 +93,7 @@ func (w *world) tlsAddress(target, index uint64) (uint64, bool) {
 	return 0, false
 }
 
-func (w *world) isTLSGetter(target evidence.Addr) bool {
+func (w *processView) isTLSGetter(target evidence.Addr) bool {
 	s, ok := w.process.SymbolAt(w.callee(target))
 	return ok && s.Name == "__tls_get_addr"
 }

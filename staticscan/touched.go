@@ -19,7 +19,7 @@ type Touch struct {
 	// changed since; it holds that address now.
 	Held bool
 
-	slice *slice
+	slice *backwardSlice
 	at    int
 }
 
@@ -65,7 +65,7 @@ func Touched(in Input, frame int, wanted func(evidence.Addr) bool) ([]Touch, err
 
 // nearest are the function's instructions from where the frame is backwards,
 // then those after it, to which a loop may have led.
-func (s *slice) nearest() []int {
+func (s *backwardSlice) nearest() []int {
 	var list []int
 	for i := s.now; i >= 0 && len(list) < maxTouched; i-- {
 		list = append(list, i)
@@ -78,7 +78,7 @@ func (s *slice) nearest() []int {
 
 // executed reports whether the instruction was executed in this call whatever way
 // it took. What a caller's frame is at is a call, which has read its target.
-func (s *slice) executed(i int) bool {
+func (s *backwardSlice) executed(i int) bool {
 	if i == s.now {
 		return s.a.flow.insts[i].Flow == x86.FlowCall
 	}
@@ -89,7 +89,7 @@ func onlyWay(ways []int, i int) bool { return len(ways) == 1 && ways[0] == i }
 
 // settled is a value that is known and has not changed since it was used; *held is
 // set where that rests on what memory holds now.
-func (s *slice) settled(n *node, held *bool, depth int) (uint64, bool) {
+func (s *backwardSlice) settled(n *node, held *bool, depth int) (uint64, bool) {
 	switch {
 	case n == nil || depth > maxDepth:
 		return 0, false
@@ -119,7 +119,7 @@ func (s *slice) settled(n *node, held *bool, depth int) (uint64, bool) {
 	return 0, false
 }
 
-func (s *slice) settledLoad(n *node, held *bool, depth int) (uint64, bool) {
+func (s *backwardSlice) settledLoad(n *node, held *bool, depth int) (uint64, bool) {
 	switch {
 	case s.keptWord(n):
 		return n.computed, n.isComputable
@@ -136,7 +136,7 @@ func (s *slice) settledLoad(n *node, held *bool, depth int) (uint64, bool) {
 	return n.computed, n.isComputable
 }
 
-func (s *slice) settledEntry(n *node, held *bool, depth int) (uint64, bool) {
+func (s *backwardSlice) settledEntry(n *node, held *bool, depth int) (uint64, bool) {
 	if n.reg == x86.RSP {
 		return n.computed, n.isComputable
 	}
@@ -150,7 +150,7 @@ func (s *slice) settledEntry(n *node, held *bool, depth int) (uint64, bool) {
 
 // keptWord reports whether a word of the function's own frame holds what a load
 // found there: its address is not taken, and nothing stores to it on the way.
-func (s *slice) keptWord(n *node) bool {
+func (s *backwardSlice) keptWord(n *node) bool {
 	if n.at.kind != stack || n.at.varies || n.pos < 0 || s.escapes(n, n.pos) {
 		return false
 	}

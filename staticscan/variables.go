@@ -20,7 +20,7 @@ type variable struct {
 
 // visible returns the variables in scope at an instruction, inlined and
 // inner scopes first.
-func (s *slice) visible(pos int) []variable {
+func (s *backwardSlice) visible(pos int) []variable {
 	pc := evidence.Addr(s.a.flow.insts[pos].PC)
 	if list, ok := s.variables[pc]; ok {
 		return list
@@ -30,7 +30,7 @@ func (s *slice) visible(pos int) []variable {
 	return list
 }
 
-func (s *slice) readVariables(pc evidence.Addr) []variable {
+func (s *backwardSlice) readVariables(pc evidence.Addr) []variable {
 	m := s.a.function.module
 	if m == nil {
 		return nil
@@ -64,7 +64,7 @@ func (s *slice) readVariables(pc evidence.Addr) []variable {
 // registerVariable is the variable that a register holds before an
 // instruction. Of several, one that says what it points to is taken: a
 // callback's context comes in as void * and is copied to a typed pointer.
-func (s *slice) registerVariable(r x86.Reg, pos int) (variable, bool) {
+func (s *backwardSlice) registerVariable(r x86.Reg, pos int) (variable, bool) {
 	var first variable
 	found := false
 	for _, v := range s.visible(pos) {
@@ -82,7 +82,7 @@ func (s *slice) registerVariable(r x86.Reg, pos int) (variable, bool) {
 }
 
 // memoryVariable is the variable whose bytes cover an address.
-func (s *slice) memoryVariable(addr evidence.Addr, pos int) (variable, bool) {
+func (s *backwardSlice) memoryVariable(addr evidence.Addr, pos int) (variable, bool) {
 	for _, v := range s.visible(pos) {
 		if v.inMemory && v.Name != "" && addr >= v.addr && addr-v.addr < evidence.Addr(max(v.Type.Size(), 0)) {
 			return v, true
@@ -93,7 +93,7 @@ func (s *slice) memoryVariable(addr evidence.Addr, pos int) (variable, bool) {
 
 // parameter is the parameter that came in by a register: the one DWARF puts
 // there at the function's entry.
-func (s *slice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
+func (s *backwardSlice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
 	m := s.a.function.module
 	if m == nil {
 		return debuginfo.Variable{}, false

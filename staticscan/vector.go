@@ -13,7 +13,7 @@ const maxBeforeVector = 32
 // inVector is the word of size bytes that lies offset bytes into a vector register before
 // the instruction at pos, as far as the instructions right before it tell; nil: they do
 // not.
-func (s *slice) inVector(pos int, register string, offset, size int) *node {
+func (s *backwardSlice) inVector(pos int, register string, offset, size int) *node {
 	insts := s.a.flow.insts
 	for i := pos - 1; i >= 0 && i >= pos-maxBeforeVector; i-- {
 		in := &insts[i]
@@ -42,7 +42,7 @@ const vectorHalf = 8
 
 // vectorWord is a word of what an instruction put into a vector register. The
 // encodings with three operands (VEX) keep nothing of the first.
-func (s *slice) vectorWord(i int, in *x86.Inst, offset, size int) *node {
+func (s *backwardSlice) vectorWord(i int, in *x86.Inst, offset, size int) *node {
 	low, _ := explicit(in, 0)
 	high, ok := explicit(in, 1)
 	if !ok {
@@ -74,7 +74,7 @@ func (s *slice) vectorWord(i int, in *x86.Inst, offset, size int) *node {
 }
 
 // vectorOperand is the word at an offset of an operand.
-func (s *slice) vectorOperand(i int, op *x86.Operand, offset, size int) *node {
+func (s *backwardSlice) vectorOperand(i int, op *x86.Operand, offset, size int) *node {
 	switch {
 	case op.IsMemory:
 		m := op.Memory

@@ -59,7 +59,7 @@ func TestStoredFromVector(t *testing.T) {
 		// movdqu xmm0,xmmword ptr [rip+0x3018]; movups xmmword ptr [rip+0x30f1],xmm0; ret
 		s := sliced(t, "f30f6f05183000000f1105f1300000c3")
 		s.now = 1
-		st := &storeTrail{trail: &trail{in: s.in, world: s.world}, addr: test.addr, word: Overwritten{test.word, make([]byte, test.size)}}
+		st := &storeTrail{originSearch: &originSearch{in: s.in, processView: s.processView}, addr: test.addr, word: Overwritten{test.word, make([]byte, test.size)}}
 		st.byInstruction(s)
 		b := &st.blame
 		if b.Cell == nil || *b.Cell != test.cell || b.CellSize != test.from {

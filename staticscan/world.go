@@ -11,9 +11,9 @@ import (
 	"diagnose/image/debuginfo"
 )
 
-// world is the process with what this package learns about it while it works.
+// processView is the process with what this package learns about it while it works.
 // It is not safe for concurrent use.
-type world struct {
+type processView struct {
 	process *image.Process
 	memory  image.Memory
 	thread  *image.Thread
@@ -39,8 +39,8 @@ type global struct {
 	local bool // thread-local
 }
 
-func newWorld(in *Input) *world {
-	w := &world{process: in.Process, memory: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{}}
+func newWorld(in *Input) *processView {
+	w := &processView{process: in.Process, memory: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{}}
 	for _, m := range in.Process.Modules {
 		w.addRanges(m)
 	}
@@ -56,7 +56,7 @@ func newWorld(in *Input) *world {
 
 const segmentWritable = 2 // elf.PF_W
 
-func (w *world) addRanges(m *image.Module) {
+func (w *processView) addRanges(m *image.Module) {
 	if m.Object == nil {
 		for i := range w.process.Mappings {
 			p := &w.process.Mappings[i]
@@ -74,7 +74,7 @@ func (w *world) addRanges(m *image.Module) {
 }
 
 // owner is the object whose writable segment holds addr.
-func (w *world) owner(addr evidence.Addr) *image.Module {
+func (w *processView) owner(addr evidence.Addr) *image.Module {
 	i := sort.Search(len(w.writable), func(i int) bool { return w.writable[i].end > addr })
 	if i == len(w.writable) || w.writable[i].start > addr {
 		return nil
@@ -85,7 +85,7 @@ func (w *world) owner(addr evidence.Addr) *image.Module {
 // isData reports whether addr is a variable of an object: in a writable
 // segment, but neither made read-only after relocation nor one of the
 // linker's tables.
-func (w *world) isData(addr uint64) bool {
+func (w *processView) isData(addr uint64) bool {
 	m := w.owner(evidence.Addr(addr))
 	if m == nil {
 		return false
@@ -96,7 +96,7 @@ func (w *world) isData(addr uint64) bool {
 	return !w.linkerTable(m, evidence.Addr(addr))
 }
 
-func (w *world) linkerTable(m *image.Module, addr evidence.Addr) bool {
+func (w *processView) linkerTable(m *image.Module, addr evidence.Addr) bool {
 	if m.Object == nil {
 		return false
 	}
@@ -114,7 +114,7 @@ func (w *world) linkerTable(m *image.Module, addr evidence.Addr) bool {
 
 // isFixed reports whether the word at addr keeps its value once the program
 // is loaded.
-func (w *world) isFixed(addr uint64) bool {
+func (w *processView) isFixed(addr uint64) bool {
 	at := evidence.Addr(addr)
 	if m := w.owner(at); m != nil {
 		return !w.isData(addr)
@@ -126,7 +126,7 @@ func (w *world) isFixed(addr uint64) bool {
 	return p != nil && !p.Writable()
 }
 
-func (w *world) sameVariable(a, b uint64) bool {
+func (w *processView) sameVariable(a, b uint64) bool {
 	if !w.isData(a) || !w.isData(b) {
 		return false
 	}
@@ -138,7 +138,7 @@ func (w *world) sameVariable(a, b uint64) bool {
 	return ok && x.Addr == y.Addr
 }
 
-func (w *world) onStack(addr evidence.Addr) bool {
+func (w *processView) onStack(addr evidence.Addr) bool {
 	for _, s := range w.stacks {
 		if s.Contains(addr) {
 			return true
@@ -149,13 +149,13 @@ func (w *world) onStack(addr evidence.Addr) bool {
 
 // heapLike reports whether addr is writable memory that is neither an
 // object's nor a stack.
-func (w *world) heapLike(addr evidence.Addr) bool {
+func (w *processView) heapLike(addr evidence.Addr) bool {
 	p := w.process.MappingAt(addr)
 	return p != nil && p.Writable() && w.owner(addr) == nil && !w.onStack(addr)
 }
 
 // globalAt names the variable that covers addr. hint is the code that uses it.
-func (w *world) globalAt(addr, hint evidence.Addr) (global, bool) {
+func (w *processView) globalAt(addr, hint evidence.Addr) (global, bool) {
 	if g, ok := w.threadLocal(addr, hint); ok {
 		return g, true
 	}
@@ -183,7 +183,7 @@ func (w *world) globalAt(addr, hint evidence.Addr) (global, bool) {
 // describe finds the DWARF variable of a symbol: in the symbol's own object,
 // or, for a variable that was copied into the executable (R_X86_64_COPY),
 // in the object that defines it.
-func (w *world) describe(s image.Symbol, hint evidence.Addr) (debuginfo.Variable, bool) {
+func (w *processView) describe(s image.Symbol, hint evidence.Addr) (debuginfo.Variable, bool) {
 	m := s.Module
 	if m == nil {
 		return debuginfo.Variable{}, false
@@ -237,7 +237,7 @@ type named struct {
 }
 
 // nameData names size bytes of static data.
-func (w *world) nameData(addr evidence.Addr, size int, varies bool, hint evidence.Addr) named {
+func (w *processView) nameData(addr evidence.Addr, size int, varies bool, hint evidence.Addr) named {
 	n := named{addr: addr, size: size, whole: varies}
 	g, ok := w.globalAt(addr, hint)
 	if !ok {
@@ -289,7 +289,7 @@ func placeName(p *image.Process, addr evidence.Addr) string {
 }
 
 // nameValue names what an abstract address points to.
-func (w *world) nameValue(at value, size int, hint evidence.Addr) named {
+func (w *processView) nameValue(at value, size int, hint evidence.Addr) named {
 	if at.kind != loaded {
 		return w.nameData(evidence.Addr(at.off), size, at.varies, hint)
 	}

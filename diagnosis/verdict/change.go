@@ -151,7 +151,7 @@ func (c *chain) changes() []change {
 			if !c.victim.damaged() && l.bounds == "" {
 				list = append(list, c.otherStored(l)...)
 			}
-			if x := c.confined(l); x != nil && (c.victim.damaged() || l.bounds != "") {
+			if x := c.boundsChange(l); x != nil && (c.victim.damaged() || l.bounds != "") {
 				list = append(list, *x)
 			}
 		}

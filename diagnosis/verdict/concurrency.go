@@ -225,7 +225,7 @@ func (t *tested) interleaved() bool {
 // more than two that belong together.
 const (
 	saysOrder = iota
-	saysLate
+	saysAfterReads
 	saysPair
 	saysMost
 )
@@ -235,7 +235,7 @@ func (t *tested) says() int {
 	case !t.interleaved():
 		return saysOrder
 	case c.Late:
-		return saysLate
+		return saysAfterReads
 	case c.Pattern == evidence.PatternPair:
 		return saysPair
 	}

@@ -12,9 +12,9 @@ import (
 	"diagnose/replay"
 )
 
-// confine is an experiment that undoes whatever a function stores outside of what its
+// boundsExperiment is an experiment that undoes whatever a function stores outside of what its
 // code means: one store undone leaves the rest of the same defect.
-type confine struct {
+type boundsExperiment struct {
 	*work
 	function image.Symbol
 	// where: what is outside follows from the heap, or from start and end. Of a stack
@@ -50,13 +50,13 @@ const (
 
 var errConfined = fmt.Errorf("verdict: the function makes more than %d stores", mostConfined)
 
-// confined is the experiment for a link that lies outside of what it means; nil where
+// boundsChange is the experiment for a link that lies outside of what it means; nil where
 // the bounds are not known.
-func (c *chain) confined(l *link) *change {
+func (c *chain) boundsChange(l *link) *change {
 	if l.seen.Site == nil {
 		return nil
 	}
-	x := &confine{work: c.work}
+	x := &boundsExperiment{work: c.work}
 	var ok bool
 	if x.function, ok = c.Process.SymbolAt(l.seen.Site.PC); !ok || x.function.Size == 0 || x.function.Size > mostFunction {
 		return nil
@@ -74,7 +74,7 @@ func (c *chain) confined(l *link) *change {
 }
 
 // bounds finds out what is outside.
-func (x *confine) bounds(c *chain, l *link, meant string) (string, bool) {
+func (x *boundsExperiment) bounds(c *chain, l *link, meant string) (string, bool) {
 	if x.heapAt(x.Process, l.victim.start) {
 		x.where = inHeap
 		return meant, true
@@ -106,18 +106,18 @@ func (x *confine) bounds(c *chain, l *link, meant string) (string, bool) {
 
 // holds reports whether code is the function's. The address that a call comes back to
 // may be its end.
-func (x *confine) holds(pc evidence.Addr) bool {
+func (x *boundsExperiment) holds(pc evidence.Addr) bool {
 	return pc >= x.function.Addr && pc <= x.function.Addr+evidence.Addr(x.function.Size)
 }
 
-func (x *confine) heapAt(m agent.Memory, addr evidence.Addr) bool {
+func (x *boundsExperiment) heapAt(m agent.Memory, addr evidence.Addr) bool {
 	heap, err := agent.Open(m, 0)
 	return err == nil && heap.InObjects(addr)
 }
 
 // instructions chooses those to be looked at. Of the heap it is known what every store
 // is to; of other memory only how the stores that were seen reach it.
-func (x *confine) instructions(l *link) bool {
+func (x *boundsExperiment) instructions(l *link) bool {
 	code := make([]byte, x.function.Size)
 	if n, err := x.Process.ReadMemory(x.function.Addr, code); err != nil || n != len(code) {
 		return false
@@ -188,7 +188,7 @@ func pointed(m *x86.Memory, framed bool) bool {
 
 // ownTarget reports whether a call is of the program's own code, which does its own
 // stores.
-func (x *confine) ownTarget(in *x86.Inst) bool {
+func (x *boundsExperiment) ownTarget(in *x86.Inst) bool {
 	if !in.HasTarget {
 		return false
 	}
@@ -200,9 +200,9 @@ func (x *confine) ownTarget(in *x86.Inst) bool {
 	return len(calls) > 0 && !image.LibraryCode(&calls[len(calls)-1].Site)
 }
 
-// confining is one replay's.
-type confining struct {
-	*confine
+// boundsReplay is one replay's.
+type boundsReplay struct {
+	*boundsExperiment
 	stops int
 	// frames are the CFAs of the function's activations by thread, the innermost last.
 	frames map[uint32][]evidence.Addr
@@ -224,8 +224,8 @@ type saved struct {
 	beside *agent.Object
 }
 
-func (x *confine) breaks() []replay.Break {
-	r := &confining{confine: x, frames: map[uint32][]evidence.Addr{}, open: map[activation][]saved{}}
+func (x *boundsExperiment) breaks() []replay.Break {
+	r := &boundsReplay{boundsExperiment: x, frames: map[uint32][]evidence.Addr{}, open: map[activation][]saved{}}
 	var list []replay.Break
 	add := func(pc evidence.Addr, do func(*replay.Stopped, *image.Registers) error) {
 		list = append(list, replay.Break{PC: pc, Changes: true, Do: func(s *replay.Stopped) error {
@@ -255,7 +255,7 @@ func (x *confine) breaks() []replay.Break {
 
 // entered is for a thread at the function's first instruction: its CFA is above the
 // return address (System V ABI for x86-64, 3.2.2).
-func (r *confining) entered(s *replay.Stopped, regs *image.Registers) error {
+func (r *boundsReplay) entered(s *replay.Stopped, regs *image.Registers) error {
 	thread, cfa := s.Moment.Thread, regs.SP()+wordSize
 	list := r.frames[thread]
 	for len(list) > 0 && list[len(list)-1] <= cfa {
@@ -267,7 +267,7 @@ func (r *confining) entered(s *replay.Stopped, regs *image.Registers) error {
 
 // object is what the function means in the thread's activation; false if that is not
 // known.
-func (r *confining) object(thread uint32, sp evidence.Addr) (start, end evidence.Addr, ok bool) {
+func (r *boundsReplay) object(thread uint32, sp evidence.Addr) (start, end evidence.Addr, ok bool) {
 	if r.where == static {
 		return r.start, r.end, true
 	}
@@ -283,7 +283,7 @@ func (r *confining) object(thread uint32, sp evidence.Addr) (start, end evidence
 }
 
 // store skips a store that is outside.
-func (r *confining) store(s *replay.Stopped, regs *image.Registers) error {
+func (r *boundsReplay) store(s *replay.Stopped, regs *image.Registers) error {
 	addr, size, err := s.Stores()
 	if err != nil {
 		return nil // not one that can be undone: the run shows what comes of it
@@ -295,7 +295,7 @@ func (r *confining) store(s *replay.Stopped, regs *image.Registers) error {
 	return s.SkipStore()
 }
 
-func (r *confining) outside(s *replay.Stopped, regs *image.Registers, addr, size evidence.Addr) (bool, error) {
+func (r *boundsReplay) outside(s *replay.Stopped, regs *image.Registers, addr, size evidence.Addr) (bool, error) {
 	if r.where != inHeap {
 		start, end, ok := r.object(s.Moment.Thread, regs.SP())
 		if r.before {
@@ -322,7 +322,7 @@ func (r *confining) outside(s *replay.Stopped, regs *image.Registers, addr, size
 var arguments = []image.Register{image.RDI, image.RSI, image.RDX, image.RCX, image.R8, image.R9}
 
 // save keeps what is outside of the objects that a call is handed.
-func (r *confining) save(s *replay.Stopped, regs *image.Registers, pc evidence.Addr) error {
+func (r *boundsReplay) save(s *replay.Stopped, regs *image.Registers, pc evidence.Addr) error {
 	key := activation{s.Moment.Thread, regs.SP(), pc}
 	if _, repeats := r.open[key]; repeats {
 		return nil
@@ -359,7 +359,7 @@ func handed(regs *image.Registers, start, end evidence.Addr) bool {
 
 // besideObjects keeps what is around the heap objects that a call is handed, but for
 // what is in others of them.
-func (r *confining) besideObjects(s *replay.Stopped, regs *image.Registers) ([]saved, error) {
+func (r *boundsReplay) besideObjects(s *replay.Stopped, regs *image.Registers) ([]saved, error) {
 	heap, err := agent.Open(s, 0)
 	if err != nil {
 		return nil, fmt.Errorf("verdict: %w", err)
@@ -405,7 +405,7 @@ func keep(s *replay.Stopped, addr, size evidence.Addr) saved {
 }
 
 // restore puts back what the call changed outside.
-func (r *confining) restore(s *replay.Stopped, regs *image.Registers, pc evidence.Addr) error {
+func (r *boundsReplay) restore(s *replay.Stopped, regs *image.Registers, pc evidence.Addr) error {
 	key := activation{s.Moment.Thread, regs.SP(), pc}
 	var errs []error
 	for _, m := range r.open[key] {
@@ -420,7 +420,7 @@ func (r *confining) restore(s *replay.Stopped, regs *image.Registers, pc evidenc
 }
 
 // still reports whether an object is what it was: what the heap did to it stays.
-func (r *confining) still(s *replay.Stopped, was *agent.Object) (bool, error) {
+func (r *boundsReplay) still(s *replay.Stopped, was *agent.Object) (bool, error) {
 	if was == nil {
 		return true, nil
 	}

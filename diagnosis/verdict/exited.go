@@ -54,7 +54,7 @@ func (c *chain) decided(by *staticscan.Condition) {
 }
 
 // inside has the call followed that an instruction of a level made.
-func (k *walk) inside(x *courses, level, step int, want *uint64) {
+func (k *walk) inside(x *pathsByLevel, level, step int, want *uint64) {
 	next := &walk{start: k.start, at: k.at, into: append(append([]int{}, k.into[:level]...), step)}
 	next.want = want
 	if list := x.ordinals[level]; step+1 < len(list) {
@@ -65,14 +65,14 @@ func (k *walk) inside(x *courses, level, step int, want *uint64) {
 
 // decided continues from a constant that was returned because something was found wrong: to
 // what the condition tested that led to it.
-func (k *walk) decided(c *chain, in staticscan.Input, x *courses, g *staticscan.Given, out *returned) {
+func (k *walk) decided(c *chain, in staticscan.Input, x *pathsByLevel, g *staticscan.Given, out *returned) {
 	if condition, tested, ok := staticscan.DecidedBy(in, g.Course, g.Step); condition != nil && ok && tested.Course == g.Course {
 		k.tests(c, x, &tested, out)
 	}
 }
 
 // tests continues from what was tested: the result of a call, or memory.
-func (k *walk) tests(c *chain, x *courses, tested *staticscan.Given, out *returned) {
+func (k *walk) tests(c *chain, x *pathsByLevel, tested *staticscan.Given, out *returned) {
 	switch tested.Kind {
 	case evidence.OriginResult:
 		k.inside(x, len(k.into), tested.Step, nil)

@@ -131,8 +131,8 @@ func TestPointed(t *testing.T) {
 // TestObjectOfFrame: of a function that is in several activations the object is the
 // innermost one's, and none where the entry was not seen.
 func TestObjectOfFrame(t *testing.T) {
-	x := &confine{where: onStack, start: 0x7000, end: 0x7020, cfa: 0x7040}
-	r := &confining{confine: x, frames: map[uint32][]evidence.Addr{1: {0x9040, 0x8040}}}
+	x := &boundsExperiment{where: onStack, start: 0x7000, end: 0x7020, cfa: 0x7040}
+	r := &boundsReplay{boundsExperiment: x, frames: map[uint32][]evidence.Addr{1: {0x9040, 0x8040}}}
 	for _, c := range []struct {
 		thread uint32
 		sp     evidence.Addr

@@ -134,7 +134,7 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 	for k := f.first; k+1 < len(f.frames) && k < f.first+mostFrames; k++ {
 		way, a, err := f.course(c, k)
 		if err != nil || way == nil {
-			c.noWay(err)
+			c.limitReturned(err)
 			return victim{}, false
 		}
 		var g staticscan.Given

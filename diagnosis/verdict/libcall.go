@@ -119,7 +119,7 @@ func (f *calledFunction) text() string {
 }
 
 // fromLibrary is for a value that a library's function returned.
-func (k *walk) fromLibrary(c *chain, x *courses, out *returned) (*returned, error) {
+func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned, error) {
 	f := &x.call
 	out.function, out.site, out.back, out.sp = f.text(), f.site, f.back, f.sp
 	out.library, out.opaque = true, opaque[f.name] || allocators[f.name]
@@ -153,7 +153,7 @@ func (k *walk) fromLibrary(c *chain, x *courses, out *returned) (*returned, erro
 }
 
 // libraryReturn stands behind the call, and reads what it returned and errno.
-func (k *walk) libraryReturn(c *chain, x *courses, out *returned) (failed unix.Errno, known bool) {
+func (k *walk) libraryReturn(c *chain, x *pathsByLevel, out *returned) (failed unix.Errno, known bool) {
 	if x.call.back == 0 {
 		return 0, false
 	}

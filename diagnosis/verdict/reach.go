@@ -206,7 +206,7 @@ func (w *work) soFar(t *trial) string {
 	}
 	seen := r.recorded.times > 0 && !slices.Contains(t.unbroken, r.pc)
 	if seen && count < r.least() {
-		return w.asSoon(count)
+		return w.noPassingRunAsRare(count)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {
 		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
@@ -224,9 +224,9 @@ func (r *reach) least() uint64 {
 	return r.recorded.times - r.again
 }
 
-// asSoon reports why no passing run comes as seldom to the place of the failure; empty:
+// noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure; empty:
 // one does.
-func (w *work) asSoon(count uint64) string {
+func (w *work) noPassingRunAsRare(count uint64) string {
 	r := w.reaching()
 	if w.countPassing(); r.err != nil {
 		return fmt.Sprintf("how often passing runs come to %s is not known: %v", r.name, r.err)

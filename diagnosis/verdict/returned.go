@@ -120,7 +120,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 	for s != nil {
 		walk, err := c.firstCall(s)
 		if err != nil || walk == nil {
-			c.noWay(err)
+			c.limitReturned(err)
 			return victim{}, false
 		}
 		var again *start
@@ -131,7 +131,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 			}
 			r, err := walk.along(c)
 			if err != nil || r == nil {
-				c.noWay(err)
+				c.limitReturned(err)
 				return victim{}, false
 			}
 			c.end = ""
@@ -146,7 +146,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 	return victim{}, false
 }
 
-func (c *chain) noWay(err error) {
+func (c *chain) limitReturned(err error) {
 	var walk *replay.WalkError
 	var moment *replay.MomentError
 	switch {
@@ -194,8 +194,8 @@ func (c *chain) firstCall(s *start) (*walk, error) {
 // errLibrary ends a walk at a call of a library.
 var errLibrary = errors.New("verdict: a call of a library")
 
-// courses collects the ways of a walk, by level.
-type courses struct {
+// pathsByLevel collects the ways of a walk, by level.
+type pathsByLevel struct {
 	*walk
 	levels []*staticscan.Course
 	// ordinals are those of the thread's last event before each instruction, by level.
@@ -206,7 +206,7 @@ type courses struct {
 
 // along goes along the call once, and says what it returned.
 func (k *walk) along(c *chain) (*returned, error) {
-	x := &courses{walk: k, level: -1}
+	x := &pathsByLevel{walk: k, level: -1}
 	c.out.Coverage.Passes++
 	out := &returned{kind: evidence.CauseBadValue, when: k.arrivals, status: k.status}
 	if len(k.into) == 0 {
@@ -270,7 +270,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 }
 
 // on notes an instruction, and looks at the last of the calls that the way leads into.
-func (x *courses) on(s *replay.Stopped, level int, regs *image.Registers) error {
+func (x *pathsByLevel) on(s *replay.Stopped, level int, regs *image.Registers) error {
 	if level != x.level {
 		x.level = level
 		for len(x.levels) <= level {
@@ -306,7 +306,7 @@ func (x *courses) on(s *replay.Stopped, level int, regs *image.Registers) error 
 
 // over reports whether a function that the code jumps to is a library's. The dynamic
 // linker jumps on to the one that it was asked for.
-func (x *courses) over(s *replay.Stopped, to evidence.Addr) bool {
+func (x *pathsByLevel) over(s *replay.Stopped, to evidence.Addr) bool {
 	p, err := s.Process()
 	if err != nil {
 		return false
@@ -320,7 +320,7 @@ func (x *courses) over(s *replay.Stopped, to evidence.Addr) bool {
 }
 
 // look says which function a call leads to.
-func (x *courses) look(m image.Memory, p *image.Process, t *image.Thread, regs *image.Registers) error {
+func (x *pathsByLevel) look(m image.Memory, p *image.Process, t *image.Thread, regs *image.Registers) error {
 	if t == nil {
 		return errNoThread
 	}
@@ -356,7 +356,7 @@ func ownSite(p *image.Process, pc evidence.Addr) *evidence.Site {
 }
 
 // judge says where the value came from that has been returned.
-func (k *walk) judge(c *chain, x *courses, s *replay.Stopped, regs *image.Registers, out *returned) error {
+func (k *walk) judge(c *chain, x *pathsByLevel, s *replay.Stopped, regs *image.Registers, out *returned) error {
 	level := len(k.into)
 	if level >= len(x.levels) {
 		return &replay.WalkError{Reason: "the function executed nothing"}
@@ -395,7 +395,7 @@ func (k *walk) judge(c *chain, x *courses, s *replay.Stopped, regs *image.Regist
 
 // callSite is the innermost place in the program's own code from which the way led into
 // the function; nil if there is none.
-func (x *courses) callSite(p *image.Process) *evidence.Site {
+func (x *pathsByLevel) callSite(p *image.Process) *evidence.Site {
 	for level := len(x.into) - 1; level >= 0; level-- {
 		if steps := x.levels[level].Steps; len(steps) > 0 {
 			if s := ownSite(p, steps[len(steps)-1].Registers.PC()); s.Line != 0 && !image.LibraryCode(s) {

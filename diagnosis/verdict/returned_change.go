@@ -26,7 +26,7 @@ func (c *chain) replaced(r *returned) []change {
 		if regs.SP() == r.sp && known && v == r.value {
 			return true
 		}
-		if known && c.otherThan(r.value, v) && !slices.Contains(earlier, v) {
+		if known && c.couldReplace(r.value, v) && !slices.Contains(earlier, v) {
 			earlier = append(earlier, v)
 		}
 		return false
@@ -86,7 +86,7 @@ func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
 	var found []uint64
 	for _, pc := range r.returns[:min(len(r.returns), mostReturns)] {
 		_, err := c.last(arrivals{pc: pc, thread: r.when.thread, ordinal: at.Ordinal, events: farEvents, before: r.when.before, is: func(regs *image.Registers) bool {
-			if v, known := regs.Get(image.RAX); known && c.otherThan(r.value, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
+			if v, known := regs.Get(image.RAX); known && c.couldReplace(r.value, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
 				found = append(found, v)
 			}
 			return false
@@ -101,9 +101,9 @@ func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
 // mostReturns bounds the return instructions of a function that are looked at.
 const mostReturns = 4
 
-// otherThan reports whether a value may stand for another one that is bad: instead of a
+// couldReplace reports whether a value may stand for another one, which is bad: instead of a
 // null pointer nothing near to one does.
-func (c *chain) otherThan(bad, v uint64) bool {
+func (c *chain) couldReplace(bad, v uint64) bool {
 	const null = 4096
 	if bad == 0 && c.victim.size == wordSize {
 		return v >= null && v < userSpace
@@ -126,7 +126,7 @@ func (c *chain) passingResults(back evidence.Addr, bad uint64) []uint64 {
 			continue
 		}
 		_, err = other.last(arrivals{pc: back, thread: thread, ordinal: schedule.Events()[thread], events: passingEvents, is: func(regs *image.Registers) bool {
-			if v, known := regs.Get(image.RAX); known && c.otherThan(bad, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
+			if v, known := regs.Get(image.RAX); known && c.couldReplace(bad, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
 				found = append(found, v)
 			}
 			return false

@@ -12,7 +12,7 @@ import (
 )
 
 // describe puts what gave the value into words, and says how to go on.
-func (k *walk) describe(c *chain, in staticscan.Input, x *courses, g *staticscan.Given, out *returned) {
+func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *staticscan.Given, out *returned) {
 	level := len(k.into)
 	site := g.Site
 	out.site = &site
