@@ -130,7 +130,7 @@ func TestNightly(t *testing.T) {
 		"list --cluster " + login.Digest[:8]:          "null-pointer",
 		"list --clusters":                             overflow.Digest[:shortID],
 		"show " + overflow.Example:                    "host=ci-1",
-		"show " + overflow.Digest[:10]:                "known by:   at receive: memcpy",
+		"show " + overflow.Digest[:10]:                "at receive: memcpy",
 		"show " + overflow.Example[:8] + " --report":  "heap overflow",
 		"gc --keep 0s --examples 1 --dry-run":         "would remove the files of 1 failures",
 		"gc --keep 30d":                               "removed the files of 0 failures",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +22,12 @@ func smallMemory(t *testing.T) string {
 			continue
 		}
 		t.Cleanup(func() { os.Remove(group) })
-		err := os.WriteFile(filepath.Join(group, limit), []byte("67108864"), 0o644)
+		// It must exist: without the second version of control groups the folder is an ordinary one.
+		f, err := os.OpenFile(filepath.Join(group, limit), os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString("67108864")
+			err = errors.Join(err, f.Close())
+		}
 		if err == nil {
 			return group
 		}
