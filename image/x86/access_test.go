@@ -20,8 +20,62 @@ type report struct {
 	failures  map[string][]string
 }
 
+func newReport() *report {
+	return &report{validated: map[string]int{}, skipped: map[string]map[string]int{}, failures: map[string][]string{}}
+}
+
 func (r *report) fail(op, text string) {
+	if d, known := vendorsDiffer[op]; known && strings.Contains(text, d.says) && (d.only == "" || strings.Contains(text, d.only)) {
+		r.skip("vendors differ", op)
+		return
+	}
 	r.failures[op] = append(r.failures[op], text)
+}
+
+// vendorsDiffer are effects that Decode gives as one vendor's processors have them, and that
+// others lack. only is part of the instruction's text.
+var vendorsDiffer = map[string]struct{ says, only string }{
+	"movsxd":    {"the last byte", "(66 "},               // Intel reads two bytes for a register of 16 bits
+	"pop":       {"the last byte", "pop fs"},             // Intel may read only the selector
+	"fxrstor":   {"the last byte", ""},                   // the last bytes are reserved, and not read
+	"fxrstor64": {"the last byte", ""},                   // as fxrstor
+	"ptwrite":   {"has no influence", ""},                // it is ignored where it is not enabled
+	"scasb":     {"has no influence: rax", "repnz scas"}, // flags may be stale between repetitions
+	"scasw":     {"has no influence: rax", "repnz scas"},
+	"scasd":     {"has no influence: rax", "repnz scas"},
+	"scasq":     {"has no influence: rax", "repnz scas"},
+}
+
+// mostTries is how often an instruction is examined before a failure counts: a busy virtual machine
+// loses a debug exception, or its status, now and then.
+const mostTries = 4
+
+// examine examines an instruction, again if something was wrong.
+func (r *report) examine(p *processor, code []byte, inst *Inst, err error) {
+	for n := 1; ; n++ {
+		own := newReport()
+		c := check{p: p, r: own, code: code, inst: *inst, err: err}
+		c.all()
+		if len(own.failures) == 0 || n == mostTries {
+			r.merge(own)
+			return
+		}
+	}
+}
+
+func (r *report) merge(own *report) {
+	for op, n := range own.validated {
+		r.validated[op] += n
+	}
+	for reason, ops := range own.skipped {
+		for op := range ops {
+			r.skip(reason, op)
+		}
+	}
+	for op, list := range own.failures {
+		r.failures[op] = append(r.failures[op], list...)
+	}
+	r.accesses += own.accesses
 }
 
 func (r *report) skip(reason, op string) {
@@ -36,7 +90,7 @@ func (r *report) skip(reason, op string) {
 func TestAccessOnProcessor(t *testing.T) {
 	p := newProcessor(t)
 	p.prepare()
-	r := &report{validated: map[string]int{}, skipped: map[string]map[string]int{}, failures: map[string][]string{}}
+	r := newReport()
 	tried, generated := 0, 0
 	shapes := map[string]int{}
 	encodings(func(code []byte) bool {
@@ -59,8 +113,7 @@ func TestAccessOnProcessor(t *testing.T) {
 			}
 		}
 		tried++
-		c := check{p: p, r: r, code: code, inst: i, err: err}
-		c.all()
+		r.examine(p, code, &i, err)
 		return len(r.failures) < 200
 	})
 	r.print(t)
@@ -167,7 +220,7 @@ func (c *check) usesGeneral() bool {
 // dangerous instructions must not run in the child: they enter the kernel.
 func (c *check) dangerous() bool {
 	switch c.inst.Op {
-	case "syscall", "sysenter", "int", "int1", "int3", "vmmcall":
+	case "syscall", "sysenter", "int", "int1", "int3", "vmmcall", "vmcall":
 		return true
 	case "smsw", "sgdt", "sidt", "str", "sldt": // emulated by the kernel: arch/x86/kernel/umip.c
 		return true
