@@ -154,6 +154,14 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.cont(t, 0)
 	}
+	if s.Code == tracee.TrapBreakpoint && c.placer.UsesRegister(t) {
+		// Its status was lost (tracee.IsStepTrap), so the kernel did not set the flag by which an
+		// instruction breakpoint stops a thread only once.
+		s.Regs.Eflags |= breakpoint.FlagResume
+		if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
+			return err
+		}
+	}
 	back := c.stepper.StepsAgainFrom(t, s.Regs.Rip)
 	if back {
 		if err := c.stepper.CameBack(t, &s.Regs); err != nil {
