@@ -35,6 +35,9 @@ func TestIdentity(t *testing.T) {
 			if p.Never != "" {
 				t.Skip(p.Never)
 			}
+			if p.Name == "signals/strings" { // a place within a string instruction has one trap
+				skipWhereTrapsAreLost(t)
+			}
 			r := p.Record(t)
 			p.CheckEvents(t, r.Dir)
 			if p.Varies != "" {
