@@ -1,7 +1,7 @@
 // rdtsc in handlers and in what they interrupt.
 // ENDS: exit 4
 // EVENTS: signal 20
-// EVENTS: tsc 40
+// EVENTS: tsc 22
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
