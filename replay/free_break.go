@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
-	"diagnose/replay/breakpoint"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorded"
@@ -120,7 +119,7 @@ func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 	regs := s.Regs
 	regs.Rip, regs.Orig_rax = pc, ^uint64(0)
 	// A debug register for the same instruction has already seen this arrival.
-	regs.Eflags |= breakpoint.FlagResume
+	regs.Eflags |= tracee.FlagResume
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return true, err
 	}
@@ -216,14 +215,9 @@ func (b *breaks) executeBreak(t *tracee.Thread) (*ptrace.Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
-		return &stop, nil
-	}
-	info, err := ptrace.GetSiginfo(t.TID)
-	if err != nil {
+	if own, err := tracee.EndsStep(&stop); err != nil {
 		return nil, err
-	}
-	if !tracee.IsStepTrap(tracee.SignalCode(&info)) {
+	} else if !own {
 		return &stop, nil
 	}
 	if b.process.WatchRegisters.Taken != 0 {

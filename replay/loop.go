@@ -113,7 +113,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	if err != nil {
 		return err
 	}
-	s := tracee.SignalStop{Signal: stop.Signal, Code: tracee.SignalCode(&info), Info: info, Regs: regs}
+	s := tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info, Regs: regs}
 	if done, err := c.tracing.HandleSignal(t, &s); done || err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	if s.Code == tracee.TrapBreakpoint && c.placer.UsesRegister(t) {
 		// Its status was lost (tracee.IsStepTrap), so the kernel did not set the flag by which an
 		// instruction breakpoint stops a thread only once.
-		s.Regs.Eflags |= breakpoint.FlagResume
+		s.Regs.Eflags |= tracee.FlagResume
 		if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
 			return err
 		}

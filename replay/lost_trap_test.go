@@ -46,7 +46,7 @@ func skipWhereTrapsAreLost(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if tracee.SignalCode(&info) == tracee.TrapBreakpoint {
+				if info.Code() == tracee.TrapBreakpoint {
 					lost++
 				}
 			}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
@@ -216,15 +214,8 @@ func (l *loopLook) step() (other *ptrace.Stop, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
-		return &stop, nil
-	}
-	info, err := ptrace.GetSiginfo(l.t.TID)
-	if err != nil {
+	if own, err := tracee.EndsStep(&stop); err != nil || own {
 		return nil, err
 	}
-	if !tracee.IsStepTrap(tracee.SignalCode(&info)) {
-		return &stop, nil
-	}
-	return nil, nil
+	return &stop, nil
 }

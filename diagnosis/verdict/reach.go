@@ -36,7 +36,7 @@ type reach struct {
 	// again is how many of them are the instruction once more, after a handler of its fault had
 	// returned: a run that does not fault comes there as many times less.
 	again uint64
-	// passing are the counts of the passing runs, once somebody asked; err is why
+	// passing are the counts of the passing runs, once they were counted; err is why
 	// there are none.
 	passing []uint64
 	counted bool

@@ -219,7 +219,7 @@ func (b *Breakpoints) HandleTrap(t *tracee.Thread, regs *ptrace.Registers) (Move
 			// this pc.
 			if here {
 				again := *regs
-				again.Eflags &^= FlagResume
+				again.Eflags &^= tracee.FlagResume
 				if err := ptrace.SetRegisters(t.TID, &again); err != nil {
 					return Move{}, err
 				}
@@ -244,8 +244,6 @@ func (b *Breakpoints) HandleTrap(t *tracee.Thread, regs *ptrace.Registers) (Move
 	}
 	return b.reached(t, x, regs)
 }
-
-const FlagResume = 0x10000
 
 // probed handles a thread that a probe has stopped.
 func (b *Breakpoints) probed(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {

@@ -34,7 +34,7 @@ func (b *Breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Reg
 	}
 	// A Moment at the same instruction is after the preemption.
 	if x.moment == regs.Rip {
-		regs.Eflags &^= FlagResume
+		regs.Eflags &^= tracee.FlagResume
 	}
 	return Move{Kind: Preempts}, nil
 }

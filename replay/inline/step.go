@@ -104,7 +104,7 @@ func (in *Inlined) HandleStop(t *tracee.Thread, s *tracee.SignalStop) (done bool
 // must be handled.
 func (in *Inlined) StepOver(t *tracee.Thread, site *Site, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
-		stop, err = in.until(t, ptrace.Step, tracee.TrapTrace)
+		stop, err = in.until(t, ptrace.Step, tracee.IsStepTrap)
 		return err
 	})
 	if err != nil {
@@ -137,7 +137,7 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 		if _, err := in.process.Memory.WriteAt([]byte{0xcc}, end); err != nil {
 			return err
 		}
-		if stop, err = in.until(t, ptrace.Cont, tracee.FromKernel); err != nil {
+		if stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == tracee.FromKernel }); err != nil {
 			return err
 		}
 		_, err := in.process.Memory.WriteAt(own, end)
@@ -154,9 +154,6 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 	}
 	return stop, nil
 }
-
-// resumeFlag is RF of EFLAGS: no debug register stops the thread at its next instruction.
-const resumeFlag = 0x10000
 
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
@@ -177,7 +174,7 @@ func (in *Inlined) inPlace(t *tracee.Thread, site *Site, regs *ptrace.Registers,
 	regs.Rip, regs.Orig_rax = site.Inst.PC, ^uint64(0)
 	// A debug register at the instruction has stopped the thread before the site did. It would
 	// stop it here again and again.
-	regs.Eflags |= resumeFlag
+	regs.Eflags |= tracee.FlagResume
 	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 		return err
 	}
@@ -192,9 +189,9 @@ func (in *Inlined) inPlace(t *tracee.Thread, site *Site, regs *ptrace.Registers,
 	return nil
 }
 
-// until resumes a thread until a trap with this code. Signals that were sent to it are not
+// until resumes a thread until a trap with a code that ends it. Signals that were sent to it are not
 // delivered to the program (controller.sent).
-func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, trap int32) (*ptrace.Stop, error) {
+func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, ends func(code int32) bool) (*ptrace.Stop, error) {
 	for {
 		if err := on(t.TID, 0); err != nil {
 			return nil, err
@@ -210,8 +207,8 @@ func (in *Inlined) until(t *tracee.Thread, on func(int, syscall.Signal) error, t
 		if err != nil {
 			return nil, err
 		}
-		switch code := tracee.SignalCode(&info); {
-		case stop.Signal == unix.SIGTRAP && (code == trap || trap == tracee.TrapTrace && tracee.IsStepTrap(code)):
+		switch code := info.Code(); {
+		case stop.Signal == unix.SIGTRAP && ends(code):
 			return nil, nil
 		case code > 0 && tracee.IsFault(stop.Signal):
 			return &stop, nil

@@ -186,6 +186,9 @@ const (
 	siQueue = ^uint32(0)
 )
 
+// Code is si_code.
+func (s *Siginfo) Code() int32 { return int32(binary.LittleEndian.Uint32(s[codeAt:])) }
+
 // Queued reports whether a signal was sent by Queue with a value, by this process or another.
 func (s *Siginfo) Queued(value uint64) bool {
 	le := binary.LittleEndian

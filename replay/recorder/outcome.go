@@ -74,7 +74,7 @@ func (r *recording) beginForked(pid int, maps []record.Mapping) error {
 func faultAddress(s syscall.Signal, info *ptrace.Siginfo) *evidence.Addr {
 	switch s {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
-		if code := siCode(info); code > 0 && code != siKernel {
+		if code := info.Code(); code > 0 && code != siKernel {
 			addr := evidence.Addr(binary.LittleEndian.Uint64(info[16:]))
 			return &addr
 		}

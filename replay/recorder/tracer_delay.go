@@ -98,7 +98,7 @@ func (at *standing) allows(x *tracee, s syscall.Signal, info *ptrace.Siginfo) bo
 // sender returns the process that sent a signal; 0: none.
 func sender(info *ptrace.Siginfo) int {
 	const user, queued, thread = 0, -1, -6 // SI_USER, SI_QUEUE, SI_TKILL
-	switch siCode(info) {
+	switch info.Code() {
 	case user, queued, thread:
 		return int(binary.LittleEndian.Uint32(info[16:]))
 	}
@@ -109,7 +109,7 @@ func sender(info *ptrace.Siginfo) int {
 // signal may replace it, unlike the stop after the kernel has made a handler's frame.
 func isStep(info *ptrace.Siginfo) (is, given bool) {
 	const behindCall, trace, notified = 1, 2, int32(unix.SIGTRAP)
-	switch siCode(info) {
+	switch info.Code() {
 	case behindCall, trace:
 		return true, true
 	case notified:

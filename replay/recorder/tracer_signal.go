@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"encoding/binary"
 	"slices"
 	"syscall"
 
@@ -14,8 +13,6 @@ import (
 )
 
 const siKernel = 0x80 // si_code of int3, and of faults that have no address
-
-func siCode(info *ptrace.Siginfo) int32 { return int32(binary.LittleEndian.Uint32(info[8:])) }
 
 // signalled handles a thread that is about to receive a signal. All signals but those meant for
 // the tracer are passed on unchanged, perhaps a little later.
@@ -82,12 +79,12 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 
 // isFault distinguishes signals of an instruction from those that are sent, as the engine does.
 func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
-	return siCode(info) > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
+	return info.Code() > 0 && slices.Contains([]syscall.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}, s)
 }
 
 // isQuestion reports whether a signal is a question of the engine.
 func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
-	return s == unix.SIGTRAP && siCode(info) == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
+	return s == unix.SIGTRAP && info.Code() == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
 }
 
 func isBreakpoint(tid int, at uint64) bool {

@@ -22,17 +22,24 @@ const (
 // some 20,000 steps. The instruction has been executed all the same.
 func IsStepTrap(code int32) bool { return code == TrapTrace || code == TrapBreakpoint }
 
+// FlagResume is RF of EFLAGS: no debug register stops the thread at its next instruction.
+const FlagResume = 0x10000
+
+// EndsStep reports whether a stop of a thread is the end of its single step, and not another's.
+func EndsStep(stop *ptrace.Stop) (bool, error) {
+	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
+		return false, nil
+	}
+	info, err := ptrace.GetSiginfo(stop.TID)
+	return err == nil && IsStepTrap(info.Code()), err
+}
+
 // SignalStop is a signal that is about to be delivered.
 type SignalStop struct {
 	Signal syscall.Signal
 	Code   int32
 	Info   ptrace.Siginfo
 	Regs   ptrace.Registers
-}
-
-// SignalCode returns the code of a signal (sigaction(2), si_code).
-func SignalCode(info *ptrace.Siginfo) int32 {
-	return int32(uint32(info[8]) | uint32(info[9])<<8 | uint32(info[10])<<16 | uint32(info[11])<<24)
 }
 
 // faults are the signals that instructions raise.

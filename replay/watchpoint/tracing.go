@@ -266,7 +266,7 @@ func (tr *Tracing) LostTrap(s *tracee.SignalStop) bool {
 
 // WatchTrap handles a SIGTRAP that may be from a watch. other: it may also have another cause.
 func (tr *Tracing) WatchTrap(t *tracee.Thread, s *tracee.SignalStop) (hit, other bool, err error) {
-	if tr.process.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && s.Code != tracee.TrapTrace && s.Code != tracee.TrapBreakpoint {
+	if tr.process.WatchRegisters.Taken == 0 || s.Code != tracee.TrapHardware && !tracee.IsStepTrap(s.Code) {
 		return false, true, nil
 	}
 	status := tr.onlyWatch(t, s)
