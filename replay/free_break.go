@@ -208,10 +208,7 @@ func (b *breaks) pass(t *tracee.Thread, pc uint64) error {
 
 // executeBreak executes one instruction. The stop is nil if it is only the step's.
 func (b *breaks) executeBreak(t *tracee.Thread) (*ptrace.Stop, error) {
-	if err := ptrace.Step(t.TID, 0); err != nil {
-		return nil, err
-	}
-	stop, err := ptrace.WaitFor(t.TID)
+	stop, err := b.process.StepOnce(t.TID)
 	if err != nil {
 		return nil, err
 	}
@@ -264,10 +261,7 @@ func (s *Stopped) Stored() (addr evidence.Addr, value uint64, size int, err erro
 
 // step executes the thread's next instruction.
 func (s *Stopped) step() error {
-	if err := ptrace.Step(s.TID(), 0); err != nil {
-		return err
-	}
-	stop, err := ptrace.WaitFor(s.TID())
+	stop, err := s.c.StepOnce(s.TID())
 	if err == nil && (stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP) {
 		err = fmt.Errorf("replay: the instruction at %v came to %v", s.Moment, stop)
 	}

@@ -60,6 +60,10 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		c.Threads[stop.TID] = t
 	}
 	t.Stopped = stop.Kind != ptrace.Ended
+	if continues, err := c.Passed(t, &stop); continues || err != nil {
+		t.Stopped = !continues
+		return err
+	}
 	if stop.Kind == ptrace.CallStop && c.loading != nil {
 		if err := c.loading.CheckCall(t); err != nil {
 			return err
@@ -78,7 +82,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		if stop.TID == c.PID {
 			return c.Gone(&stop)
 		}
-		return nil
+		return c.ForgetThread(stop.TID)
 	case ptrace.SignalStop:
 		err := c.signalled(t, stop)
 		if errors.Is(err, unix.ESRCH) {
@@ -114,6 +118,11 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 		return err
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info, Regs: regs}
+	if others, err := c.AtTrap(t, &s); err != nil {
+		return err
+	} else if others {
+		return c.cont(t, 0)
+	}
 	if done, err := c.tracing.HandleSignal(t, &s); done || err != nil {
 		return err
 	}

@@ -43,10 +43,8 @@ func (r *runner) contBy(t *tracee.Thread, signal syscall.Signal, steps bool) err
 	switch {
 	case !r.process.Started:
 		return ptrace.ContToCall(t.TID, signal)
-	case steps:
-		return ptrace.Step(t.TID, signal)
 	}
-	return ptrace.Cont(t.TID, signal)
+	return r.process.Resume(t, signal, steps)
 }
 
 // park sends a thread that has reached its end into the engine; see parkFor.

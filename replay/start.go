@@ -59,6 +59,12 @@ func (c *controller) start() error {
 	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
 	}
+	switch err := ptrace.DebugRegistersFire(); {
+	case errors.Is(err, ptrace.ErrNoDebugRegisters):
+		c.UseTraps()
+	case err != nil:
+		return err
+	}
 	c.loading = loadguard.New(c.Process, c.Stages[0].Rec.Manifest)
 	return c.loading.CheckExecuted()
 }
@@ -143,8 +149,10 @@ func (c *controller) forked(t *tracee.Thread) error {
 		return err
 	}
 	parent := c.PID
-	c.Memory.Close()
-	c.PID, c.Memory, c.Control = child, memory, 0
+	if err := c.AdoptMemory(memory); err != nil {
+		return err
+	}
+	c.PID, c.Control = child, 0
 	c.Step++
 	c.watch.look(child, 0)
 	c.Threads = map[int]*tracee.Thread{child: {TID: child}}

@@ -128,6 +128,9 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 			return err
 		}
 	}
+	if err := c.RemoveTraps(); err != nil {
+		return err
+	}
 	// It is pending before any thread resumes, so none executes the program's code before it.
 	if err := unix.Kill(c.PID, unix.SIGSTOP); err != nil {
 		return fmt.Errorf("replay: stop: %w", err)

@@ -123,7 +123,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 			// An exchange that finds a lock taken stores the value that it found.
 			now[spinAccess{addr, int(o.Size), o.Access == evidence.Write}] = true
 		}
-		if ended, err := stepOnce(t); ended || err != nil {
+		if ended, err := stepOnce(j.process, t); ended || err != nil {
 			return nil, err
 		}
 	}
@@ -132,13 +132,10 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 
 // stepOnce executes one instruction of a stopped thread. ended: the thread stopped for another
 // reason.
-func stepOnce(t *tracee.Thread) (ended bool, err error) {
+func stepOnce(p *tracee.Process, t *tracee.Thread) (ended bool, err error) {
 	const signals = 8 // that were pending
 	for range signals {
-		if err := ptrace.Step(t.TID, 0); err != nil {
-			return true, err
-		}
-		stop, err := ptrace.WaitFor(t.TID)
+		stop, err := p.StepOnce(t.TID)
 		if err != nil {
 			return true, err
 		}

@@ -20,6 +20,9 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err == nil {
 			err = c.breaks.place()
 		}
+		if err == nil {
+			err = c.PlaceTraps()
+		}
 		if err != nil {
 			return err
 		}
@@ -44,6 +47,9 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 			return err
 		}
 		if err := c.breaks.place(); err != nil {
+			return err
+		}
+		if err := c.PlaceTraps(); err != nil {
 			return err
 		}
 		return c.answer(t, s, uint64(control.PatchCount))

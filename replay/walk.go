@@ -121,7 +121,7 @@ func (w *walker) beginWalk(t *tracee.Thread, regs *ptrace.Registers) error {
 	if err := w.process.StopAt(0, ^uint64(0)); err != nil {
 		return err
 	}
-	return executeOne(t, regs)
+	return w.executeOne(t, regs)
 }
 
 const wordBytes = 8
@@ -181,12 +181,12 @@ func (w *walker) followOne(t *tracee.Thread, s *Stopped, regs *ptrace.Registers)
 			break
 		}
 		from := regs.Rip
-		if err := executeOne(t, regs); err != nil || w.sameObject(from, regs.Rip) {
+		if err := w.executeOne(t, regs); err != nil || w.sameObject(from, regs.Rip) {
 			return false, err
 		}
 		return w.passes(s, regs.Rip, regs)
 	}
-	return false, executeOne(t, regs)
+	return false, w.executeOne(t, regs)
 }
 
 // passes handles a jump to a function that may run at full speed as a whole.
@@ -241,9 +241,9 @@ func (w *walker) sameObject(a, b uint64) bool {
 }
 
 // executeOne makes a single step and reads the registers after it.
-func executeOne(t *tracee.Thread, regs *ptrace.Registers) error {
+func (w *walker) executeOne(t *tracee.Thread, regs *ptrace.Registers) error {
 	before := regs.Rip
-	stop, err := ptrace.StepQuietly(t.TID)
+	stop, err := w.process.StepQuietly(t.TID)
 	if err != nil {
 		return err
 	}

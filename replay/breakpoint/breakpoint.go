@@ -38,9 +38,8 @@ type broken struct {
 	moment, left uint64
 	point        point
 	resume       []uint64 // where the thread is stepped again
-	watches      *tracee.WatchRegisters
-	registers    int  // the number used for breakpoints, not watches
-	lifted       bool // the thread is stepped, so its place needs a register
+	registers    int      // the number used for breakpoints, not watches
+	lifted       bool     // the thread is stepped, so its place needs a register
 }
 
 type placedPC struct {
@@ -58,7 +57,7 @@ func (b *Breakpoints) UseInlined(in *inline.Inlined) { b.inlined = in }
 func (b *Breakpoints) of(t *tracee.Thread) *broken {
 	x := b.threads[t.TID]
 	if x == nil {
-		x = &broken{watches: &b.process.WatchRegisters}
+		x = &broken{}
 		b.threads[t.TID] = x
 	}
 	return x
@@ -107,7 +106,7 @@ func (b *Breakpoints) await(t *tracee.Thread, p *place) error {
 			return err
 		}
 	}
-	return x.set(t.TID)
+	return b.set(t.TID, x)
 }
 
 // expose makes a pc visible to a debug register.
@@ -162,11 +161,11 @@ func (b *Breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) 
 		return err
 	}
 	x.moment, x.left = uint64(pc), count
-	return x.set(t.TID)
+	return b.set(t.TID, x)
 }
 
 // set writes the debug registers of a stopped thread.
-func (x *broken) set(tid int) error {
+func (b *Breakpoints) set(tid int, x *broken) error {
 	var pcs []uint64
 	switch p := x.place; {
 	case p == nil || p.probe != nil && !x.lifted:
@@ -187,7 +186,7 @@ func (x *broken) set(tid int) error {
 		pcs = append(pcs, x.point.pc)
 	}
 	x.registers = len(pcs)
-	return tracee.SetDebug(tid, x.watches, pcs...)
+	return b.process.SetBreakpoints(tid, pcs...)
 }
 
 // UsesRegister reports whether a debug register of the thread is used.
@@ -305,7 +304,7 @@ func (b *Breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Regis
 	if err := probe.enter(t, regs); err != nil {
 		return err
 	}
-	return x.set(t.TID)
+	return b.set(t.TID, x)
 }
 
 func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
@@ -317,7 +316,7 @@ func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers
 		}
 	}
 	x.place = nil
-	if err := x.set(t.TID); err != nil {
+	if err := b.set(t.TID, x); err != nil {
 		return Move{}, err
 	}
 	if p.signal == 0 {
@@ -344,7 +343,7 @@ func (b *Breakpoints) repeat(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	if err := ptrace.SetRegisters(t.TID, &part); err != nil {
 		return Move{}, err
 	}
-	return Move{}, x.set(t.TID)
+	return Move{}, b.set(t.TID, x)
 }
 
 // rested handles a thread after the instruction has done these repetitions. The thread is moved
@@ -361,7 +360,7 @@ func (b *Breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	if err := ptrace.SetRegisters(t.TID, &back); err != nil {
 		return Move{}, err
 	}
-	if err := x.set(t.TID); err != nil {
+	if err := b.set(t.TID, x); err != nil {
 		return Move{}, err
 	}
 	if ended || !p.equal(&back, []int{contextFlags}) {

@@ -35,7 +35,7 @@ func (b *Breakpoints) SetStepping(t *tracee.Thread, on bool) error {
 			return err
 		}
 	}
-	return x.set(t.TID)
+	return b.set(t.TID, x)
 }
 
 // lift removes the jumps of all probes from the text, or puts them back.

@@ -104,8 +104,10 @@ func (in *Inlined) HandleStop(t *tracee.Thread, s *tracee.SignalStop) (done bool
 // must be handled.
 func (in *Inlined) StepOver(t *tracee.Thread, site *Site, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
-		stop, err = in.until(t, ptrace.Step, tracee.IsStepTrap)
-		return err
+		return in.process.Lifted(t.TID, func() error {
+			stop, err = in.until(t, ptrace.Step, tracee.IsStepTrap)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -131,16 +133,20 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 	end := int64(site.Inst.PC) + int64(site.Inst.Len)
 	err = in.inPlace(t, site, regs, func() error {
 		own := make([]byte, 1)
-		if _, err := in.process.Memory.Memory.ReadAt(own, end); err != nil {
+		if _, err := in.process.Memory.ReadPlaced(own, end); err != nil {
 			return err
 		}
 		if _, err := in.process.Memory.WriteAt([]byte{0xcc}, end); err != nil {
 			return err
 		}
-		if stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == tracee.FromKernel }); err != nil {
+		err := in.process.Lifted(t.TID, func() error {
+			stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == tracee.FromKernel })
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		_, err := in.process.Memory.WriteAt(own, end)
+		_, err = in.process.Memory.WriteAt(own, end)
 		return err
 	})
 	if err != nil {

@@ -55,10 +55,10 @@ func NewWatchRegisters(watches []Watch) WatchRegisters {
 	return w
 }
 
-// SetDebug writes the debug registers of a stopped thread: the watches, and breakpoints for the
+// setDebug writes the debug registers of a stopped thread: the watches, and breakpoints for the
 // execution at pcs. A new thread's DR7 reads back as set but is not armed, so 0 is written to it
 // first.
-func SetDebug(tid int, w *WatchRegisters, pcs ...uint64) error {
+func setDebug(tid int, w *WatchRegisters, pcs ...uint64) error {
 	r := *w
 	for _, pc := range pcs {
 		n := bits.TrailingZeros8(^r.Taken)

@@ -17,11 +17,16 @@ const PageSize = 4096
 const SiteSize = 32
 
 // Memory is the process's memory. Reads return the program's own bytes, without the jumps and traps
-// that Replace puts into its text.
+// that Replace and breakpoints put into its text.
 type Memory struct {
 	*ptrace.Memory
 	// Replaced are the program's own bytes, in ascending order.
 	Replaced []Words
+	// traps are the int3 instructions of breakpoints, in ascending order. They are above what
+	// Replace puts into the text.
+	traps []coveredByte
+	// allLifted: none of them is in memory, for an analysis.
+	allLifted bool
 }
 
 // OpenMemory opens the memory of a thread's process.
@@ -35,7 +40,7 @@ func OpenMemory(tid int) (*Memory, error) {
 
 // ReadAt reads len(p) bytes at an address, or fails.
 func (m *Memory) ReadAt(p []byte, at int64) (int, error) {
-	n, err := m.Memory.ReadAt(p, at)
+	n, err := m.ReadPlaced(p, at)
 	if len(m.Replaced) == 0 {
 		return n, err
 	}

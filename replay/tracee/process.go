@@ -37,6 +37,8 @@ type Process struct {
 	LibraryPath string
 	// WatchRegisters are the debug registers that watches use in each thread.
 	WatchRegisters WatchRegisters
+	// traps are the breakpoints where debug registers do not stop threads; nil: they do.
+	traps *codeTraps
 	// Detached: the process was handed over.
 	Detached bool
 	// allowed are the processors that the process could use before pin; nil: it was not pinned.

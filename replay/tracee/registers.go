@@ -16,8 +16,12 @@ func (p *Process) ReadMemory(addr evidence.Addr, into []byte) (int, error) {
 	return p.Memory.ReadAt(into, int64(addr))
 }
 
-// OpenImage opens the stopped process for analysis.
+// OpenImage opens the stopped process for analysis, until a thread resumes. It has the program's own
+// text.
 func (p *Process) OpenImage(failing *Thread) (*image.Process, error) {
+	if err := p.Memory.liftTraps(); err != nil {
+		return nil, err
+	}
 	traced := image.Traced{PID: p.PID, Failing: -1}
 	var numbers []int
 	for _, t := range p.SortedThreads() {

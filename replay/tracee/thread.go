@@ -21,6 +21,10 @@ type Thread struct {
 	Final *Final
 	// Watched: its debug registers hold the watches.
 	Watched bool
+	// passing is the instruction under a trap that it executes, passed the address of the one that
+	// it has executed up to its last stop; 0: none.
+	passing passing
+	passed  uint64
 	// Raise is a signal that it receives when it is resumed; nil: none.
 	Raise *PendingSignal
 }

@@ -235,7 +235,7 @@ func (tr *Tracing) Arm(t *tracee.Thread, first bool) error {
 		tr.kernel = nil
 		tr.watchByStops()
 	}
-	return tracee.SetDebug(t.TID, &tr.process.WatchRegisters)
+	return tr.process.SetBreakpoints(t.TID)
 }
 
 // onlyWatch returns the value of DR6 after a trap of a debug register, if the thread uses only
