@@ -16,7 +16,7 @@ import (
 const NoDebugRegisters = "DIAGNOSE_NO_DEBUG_REGISTERS"
 
 // ErrNoDebugRegisters says that this machine's debug registers do not stop a thread. Some virtual
-// machines accept what is written to them, report it back, and never trap.
+// machines accept values for them, report these back, and never trap.
 var ErrNoDebugRegisters = errors.New("the debug registers of this machine do not stop a thread")
 
 // DebugRegistersFire returns nil if debug registers stop threads on this machine, and

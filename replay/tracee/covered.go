@@ -28,8 +28,8 @@ func (m *Memory) trapsIn(addr, n uint64) []coveredByte {
 	return m.traps[low:high]
 }
 
-// ReadPlaced reads what is in memory without the traps of breakpoints: what Replace has put into the
-// text is read.
+// ReadPlaced reads memory without the traps of breakpoints, but with the text that Replace has put
+// there.
 func (m *Memory) ReadPlaced(p []byte, at int64) (int, error) {
 	n, err := m.Memory.ReadAt(p, at)
 	for _, x := range m.trapsIn(uint64(at), uint64(n)) {
