@@ -68,10 +68,11 @@ func (e *UnprovedError) Error() string {
 	return "evidence: not proved: it is required that " + string(e.Rule)
 }
 
-// Prove makes the cause proved by one of its experiments, which changed what the cause claims. The
-// error is an *UnprovedError, and the cause is left as it was.
+// Prove makes the cause proved by one of its experiments, which changed what the cause claims. A
+// cause whose Site is in no code of the process names no place: a stack that the store had
+// overwritten gave it. The error is an *UnprovedError, and the cause is left as it was.
 func (c *Cause) Prove(claim Event) error {
-	if claim.Thing == "" || claim.At.Thread == 0 {
+	if claim.Thing == "" || claim.At.Thread == 0 || c.Site != nil && c.Site.Function == "" && c.Site.Module == "" {
 		return &UnprovedError{RuleClaim}
 	}
 	broken := RuleChange

@@ -26,6 +26,7 @@ func TestProve(t *testing.T) {
 		"as it should be":                     {func(*Cause, *Event) {}, ""},
 		"the claim names nothing":             {func(_ *Cause, e *Event) { e.Thing = "" }, RuleClaim},
 		"the claim has no thread":             {func(_ *Cause, e *Event) { e.At.Thread = 0 }, RuleClaim},
+		"the place is in no code":             {func(c *Cause, _ *Event) { c.Site = &Site{PC: 0x4343434343434343} }, RuleClaim},
 		"another variable was changed":        {func(c *Cause, _ *Event) { c.Experiments[1].Change.Thing = "other" }, RuleChange},
 		"another place was changed":           {func(c *Cause, _ *Event) { c.Experiments[1].Change.At.PC++ }, RuleChange},
 		"another arrival was changed":         {func(c *Cause, _ *Event) { c.Experiments[1].Change.At.Count++ }, RuleChange},
