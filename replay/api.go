@@ -66,6 +66,7 @@ const (
 	BackendBPF    = watchpoint.BackendBPF
 	BackendPerf   = watchpoint.BackendPerf
 	BackendProbe  = watchpoint.BackendProbe
+	BackendPages  = watchpoint.BackendPages
 )
 
 // MostLocks is the number of lock words that a replay can read, MostProbed that of words that

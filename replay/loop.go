@@ -64,6 +64,13 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		t.Stopped = !continues
 		return err
 	}
+	if stop.Kind == ptrace.CallStop && c.Protection != nil {
+		if again, err := c.Protection.AtCall(t); err != nil {
+			return err
+		} else if again {
+			return c.cont(t, 0)
+		}
+	}
 	if stop.Kind == ptrace.CallStop && c.loading != nil {
 		if err := c.loading.CheckCall(t); err != nil {
 			return err

@@ -40,10 +40,6 @@ func (r *runner) contBy(t *tracee.Thread, signal syscall.Signal, steps bool) err
 		}
 	}
 	t.Stopped = false
-	switch {
-	case !r.process.Started:
-		return ptrace.ContToCall(t.TID, signal)
-	}
 	return r.process.Resume(t, signal, steps)
 }
 

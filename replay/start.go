@@ -81,6 +81,9 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 		return 0, tracee.Inputf("replay: the program's agent has version %d, this tool %d", control.Version, agent.RecordVersion)
 	}
 	stage := c.Stage()
+	if err := c.LiftProtection(); err != nil {
+		return 0, err // its mappings are compared
+	}
 	if !forked {
 		if err := c.CheckPoints(control); err != nil {
 			return 0, err

@@ -86,7 +86,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 	if err := j.placer.SetStepping(t, true); err != nil {
 		return nil, err
 	}
-	mapped, err := tracee.ReadMaps(j.process.PID)
+	mapped, err := j.process.Mappings()
 	if err != nil {
 		return nil, err
 	}

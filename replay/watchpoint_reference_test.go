@@ -88,16 +88,7 @@ func (s *stepper) run(pid int, main uint64) error {
 		return err
 	}
 	defer s.memory.Close()
-	if err := ptrace.Breakpoint(pid, main); err != nil {
-		return err
-	}
-	if err := ptrace.Cont(pid, 0); err != nil {
-		return err
-	}
-	if _, err := ptrace.WaitFor(pid); err != nil {
-		return err
-	}
-	if err := ptrace.ClearBreakpoint(pid); err != nil {
+	if err := s.runTo(pid, main); err != nil {
 		return err
 	}
 	for i := range s.watches {
@@ -124,6 +115,32 @@ func (s *stepper) run(pid int, main uint64) error {
 			return err
 		}
 	}
+}
+
+// runTo runs the process up to an instruction. It uses no debug register, which some machines lack.
+func (s *stepper) runTo(pid int, pc uint64) error {
+	own := make([]byte, 1)
+	if _, err := s.memory.ReadAt(own, int64(pc)); err != nil {
+		return err
+	}
+	if _, err := s.memory.WriteAt([]byte{0xcc}, int64(pc)); err != nil {
+		return err
+	}
+	if err := ptrace.Cont(pid, 0); err != nil {
+		return err
+	}
+	if _, err := ptrace.WaitFor(pid); err != nil {
+		return err
+	}
+	if _, err := s.memory.WriteAt(own, int64(pc)); err != nil {
+		return err
+	}
+	regs, err := ptrace.GetRegisters(pid)
+	if err != nil {
+		return err
+	}
+	regs.Rip = pc
+	return ptrace.SetRegisters(pid, &regs)
 }
 
 func (s *stepper) stopped(stop ptrace.Stop) error {

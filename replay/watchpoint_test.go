@@ -163,7 +163,7 @@ func TestWatchesAgainstSingleSteps(t *testing.T) {
 				t.Fatalf("the program made %d accesses, %d are expected at least", len(want), w.least)
 			}
 			var first []replay.Hit
-			for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF} {
+			for _, backend := range []replay.Backend{replay.BackendPages, replay.BackendPtrace, replay.BackendBPF} {
 				t.Run(string(backend), func(t *testing.T) {
 					hits := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: backend}})
 					compareHits(t, w.seen(hits), want)
@@ -251,7 +251,7 @@ func TestWatchesThatCannotBe(t *testing.T) {
 func TestHitEndsReplay(t *testing.T) {
 	w := recordWatched(t, "loops")
 	enough := errors.New("enough")
-	for _, backend := range []replay.Backend{replay.BackendPtrace, replay.BackendBPF} {
+	for _, backend := range []replay.Backend{replay.BackendPages, replay.BackendPtrace, replay.BackendBPF} {
 		n := 0
 		_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: backend, OnHit: func(*replay.Hit) error {
 			if n++; n == 20 {

@@ -176,7 +176,10 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		}
 		s := t.replay(ctx, x, i == 0, t.plan.opts.Backend)
 		if t.plan.opts.Backend == "" && s.hot < 0 && incomplete(s) {
-			s = t.replay(ctx, x, i == 0, replay.BackendPtrace)
+			again := t.replay(ctx, x, i == 0, replay.BackendPtrace)
+			if cannot := (*replay.UnsupportedError)(nil); !errors.As(again.err, &cannot) {
+				s = again
+			}
 		}
 		var registers *replay.RegisterError
 		switch {
@@ -194,7 +197,7 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 }
 
 // incomplete reports whether the fastest back end has missed accesses: it
-// cannot make the process wait.
+// cannot make the process wait. Another back end would not miss them, if it works here.
 func incomplete(s *seen) bool {
 	var registers *replay.RegisterError
 	return s.result == nil && s.err != nil && !errors.As(s.err, &registers) || s.result != nil && s.result.Lost > 0

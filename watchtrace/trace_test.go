@@ -219,8 +219,8 @@ func checkOrder(t *testing.T, log *evidence.AccessLog) {
 func TestPassesAgree(t *testing.T) {
 	rec, core := recorded(t, "names")
 	targets := resolve(t, core, "guarded", "bare")
-	_, together := trace(t, rec, targets, watchtrace.Options{Backend: replay.BackendPtrace})
-	for name, o := range map[string]watchtrace.Options{"ptrace": {Backend: replay.BackendPtrace}, "bpf": {Backend: replay.BackendBPF}, "chosen": {}} {
+	_, together := trace(t, rec, targets, watchtrace.Options{Backend: replay.BackendPages})
+	for name, o := range map[string]watchtrace.Options{"pages": {Backend: replay.BackendPages}, "ptrace": {Backend: replay.BackendPtrace}, "bpf": {Backend: replay.BackendBPF}, "chosen": {}} {
 		t.Run(name, func(t *testing.T) {
 			for i := range targets {
 				_, alone := trace(t, rec, targets[i:i+1], o)

@@ -38,15 +38,15 @@ const (
 	traceChrome = "chrome"
 )
 
-var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPtrace), string(replay.BackendProbe)}
+var traceBackends = []string{"auto", string(replay.BackendBPF), string(replay.BackendPtrace), string(replay.BackendProbe), string(replay.BackendPages)}
 
 func newTrace() *cobra.Command {
 	f := &traceFlags{}
 	c := &cobra.Command{
 		Use:   "trace --recording RECORDING --watch EXPR...",
 		Short: "Log the accesses to variables of a recording",
-		Long: `trace replays a recording with hardware watchpoints on variables, four words a
-replay, and lists every access to them in the order in which they were made: by
+		Long: `trace replays a recording with hardware watchpoints on variables (or protected
+pages, where the machine's watchpoints do not work), four words a replay, and lists every access to them in the order in which they were made: by
 which thread, from which line, whether it read or wrote, the value before and
 after, and the locks that the thread held.
 

@@ -177,7 +177,7 @@ func (l *link) undone(last bool) change {
 	for _, hit := range l.hits {
 		edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
 	}
-	return change{what: what, options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches, Backend: replay.BackendPtrace}, Edits: edits}}
+	return change{what: what, options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches}, Edits: edits}}
 }
 
 // padding is how much larger an object is made to see whether it was too small.

@@ -118,5 +118,5 @@ func (c *chain) otherStored(l *link) []change {
 	edit := replay.Edit{Kind: replay.EditStore, OnHit: true, Hit: l.hits[0], Addr: word, Value: good.value, Size: good.size}
 	pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
 	return []change{{what: "the value that " + where(&l.seen) + " stored replaced by that of a passing run",
-		options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches, Backend: replay.BackendPtrace}, Edits: []replay.Edit{edit}}}}
+		options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches}, Edits: []replay.Edit{edit}}}}
 }

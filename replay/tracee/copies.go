@@ -8,7 +8,7 @@ import (
 
 // SearchEntries searches the object that has the code at pcs, and returns that code.
 func (p *Process) SearchEntries(s *patch.EntrySearch, pcs ...uint64) (text []byte, base uint64, known bool) {
-	maps, err := ReadMaps(p.PID)
+	maps, err := p.Mappings()
 	own := maps.Containing(pcs[0])
 	const most = 64 << 20
 	if err != nil || own == nil || own.Size() > most {

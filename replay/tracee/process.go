@@ -39,6 +39,8 @@ type Process struct {
 	WatchRegisters WatchRegisters
 	// traps are the breakpoints where debug registers do not stop threads; nil: they do.
 	traps *codeTraps
+	// Protection takes pages away from the process's threads; nil: none does.
+	Protection Protection
 	// Detached: the process was handed over.
 	Detached bool
 	// allowed are the processors that the process could use before pin; nil: it was not pinned.

@@ -22,6 +22,9 @@ func (p *Process) OpenImage(failing *Thread) (*image.Process, error) {
 	if err := p.Memory.liftTraps(); err != nil {
 		return nil, err
 	}
+	if err := p.LiftProtection(); err != nil {
+		return nil, err
+	}
 	traced := image.Traced{PID: p.PID, Failing: -1}
 	var numbers []int
 	for _, t := range p.SortedThreads() {

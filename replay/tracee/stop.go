@@ -59,7 +59,7 @@ func (p *Process) StopAll() error {
 				continue
 			default:
 				t.Stopped = true
-				if stop.Kind == ptrace.SignalStop || stop.Kind == ptrace.EventStop {
+				if stop.Kind == ptrace.SignalStop || stop.Kind == ptrace.EventStop || stop.Kind == ptrace.CallStop {
 					t.Deferred = &stop
 				}
 			}
@@ -99,13 +99,22 @@ func (p *Process) WhileStopped(tid int, do func(tid int) error) error {
 		return err
 	}
 	asked := stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP // by the watchdog: the interruption follows
-	if stop.Kind != ptrace.Interrupted && !asked {
+	called := stop.Kind == ptrace.CallStop && p.Protection != nil          // so does it then
+	if stop.Kind != ptrace.Interrupted && !asked && !called {
 		return fmt.Errorf("replay: thread %d came to %v while it was waited for", tid, stop)
 	}
 	if err := do(tid); err != nil {
 		return err
 	}
-	return ptrace.Cont(tid, 0)
+	if p.Protection == nil {
+		return ptrace.Cont(tid, 0)
+	}
+	if called {
+		if _, err := p.Protection.AtCall(p.Threads[tid]); err != nil {
+			return err
+		}
+	}
+	return ptrace.ContToCall(tid, 0)
 }
 
 // leaderEnded reports whether the main thread has ended by itself. While others run, the kernel

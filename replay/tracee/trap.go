@@ -194,7 +194,16 @@ type passing struct {
 // thread does not stop at a breakpoint at its pc.
 func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
 	by := Resumption(ptrace.Cont)
-	if steps {
+	if x := p.Protection; x != nil {
+		var err error
+		if signal, err = x.Protect(t, signal); err != nil {
+			return err
+		}
+		by = ptrace.ContToCall
+	}
+	if !p.Started {
+		by = ptrace.ContToCall
+	} else if steps {
 		by = ptrace.Step
 	}
 	if p.traps == nil || len(p.Memory.traps) == 0 {

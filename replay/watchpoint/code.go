@@ -53,13 +53,27 @@ func (r *codeReader) close() {
 // explain fills in what the code tells about a hit, and returns the instruction; nil if it is not
 // known. changed are the bits of the word that changed.
 func (r *codeReader) explain(s *sighting, w *tracee.Watch, changed uint64, h *Hit) *x86.Inst {
-	inst, kind := r.instruction(s, w, changed)
+	inst, kind := r.made(s, h.Watch)
+	if inst == nil {
+		inst, kind = r.instruction(s, w, changed)
+	}
 	h.Kind, h.PC, h.SP = kind, evidence.Addr(s.regs.Rip), evidence.Addr(s.regs.Rsp)
 	if inst != nil {
 		h.PC = evidence.Addr(inst.PC)
 	}
 	r.onBehalf(s, h)
 	return inst
+}
+
+// made returns the instruction of a sighting and the kind of its access, if the back end knows them.
+func (r *codeReader) made(s *sighting, watch int) (*x86.Inst, evidence.AccessCode) {
+	if s.made == nil {
+		return nil, evidence.CodeUnknown
+	}
+	if inst := r.live.MovedFrom(s.regs.Rip); inst != nil {
+		return inst, s.made.kinds[watch]
+	}
+	return &s.made.inst, s.made.kinds[watch]
 }
 
 // onBehalf fills in on whose behalf an access was made.

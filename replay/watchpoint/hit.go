@@ -48,4 +48,5 @@ const (
 	BackendBPF    Backend = "bpf"    // perf breakpoints, whose BPF program reads the word in the kernel
 	BackendPerf   Backend = "perf"   // perf breakpoints with the registers in their ring
 	BackendProbe  Backend = "probe"  // code of ours at the known instructions (Watching.Probes)
+	BackendPages  Backend = "pages"  // protected pages and single steps, where debug registers do not stop a thread
 )

@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -37,6 +39,14 @@ type sighting struct {
 	thread int
 	// stack reads the available part of the stack.
 	stack image.Memory
+	// made is the access, if the back end knows it; nil: it follows from the registers.
+	made *made
+}
+
+// made is an instruction with the kinds of its accesses, by watch.
+type made struct {
+	inst  x86.Inst
+	kinds [tracee.DebugRegisters]evidence.AccessCode
 }
 
 // initial reads a word before any access was seen. Memory that is not mapped yet is read at its

@@ -146,6 +146,9 @@ func (tr *Tracing) Finish(last *tracee.Thread) error {
 	if err := tr.Collected(func(int) bool { return true }); err != nil {
 		return err
 	}
+	if err := tr.process.LiftProtection(); err != nil {
+		return err
+	}
 	if tr.kernel != nil {
 		var err error
 		if tr.Counts.Lost, err = tr.kernel.lostHits(); err != nil {

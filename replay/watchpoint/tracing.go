@@ -96,6 +96,8 @@ type Tracing struct {
 	kernel *kernelWatches
 	// probes is the back end that runs in the process; nil if another is used.
 	probes *probes
+	// pages is the back end that protects pages; nil if another is used.
+	pages *pages
 	// indices are the threads' numbers in the recording, by the kernel's id.
 	indices map[int]uint32
 	quit    chan struct{}
@@ -116,8 +118,18 @@ func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Repl
 // continues. What its parent did before the fork is not part of it.
 func (tr *Tracing) Start() error {
 	asked := tr.asked
-	if asked.Backend == BackendProbe {
+	switch asked.Backend {
+	case BackendProbe:
 		return tr.watchByProbes()
+	case BackendPages:
+		return tr.watchByPages()
+	}
+	switch err := ptrace.DebugRegistersFire(); {
+	case err == nil:
+	case asked.Backend == "" && errors.Is(err, ptrace.ErrNoDebugRegisters):
+		return tr.watchByPages()
+	default:
+		return &UnsupportedError{asked.Backend, err}
 	}
 	// Only stops can be inspected.
 	kernel := asked.Backend == BackendBPF || asked.Backend == "" && len(asked.Inspected) == 0
@@ -153,16 +165,24 @@ func (tr *Tracing) watchByStops() {
 
 // HandleSignal handles a signal of a thread in code of the tracing. done: nothing is left to do.
 func (tr *Tracing) HandleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
-	if tr == nil || tr.probes == nil {
+	switch {
+	case tr == nil:
 		return false, nil
+	case tr.pages != nil:
+		return tr.pages.handle(t, s)
+	case tr.probes != nil:
+		return tr.probes.in.HandleStop(t, s)
 	}
-	return tr.probes.in.HandleStop(t, s)
+	return false, nil
 }
 
 // Ended is called for a thread that has ended.
 func (tr *Tracing) Ended(tid int) {
 	if tr.kernel != nil {
 		tr.kernel.ended(tid)
+	}
+	if tr.pages != nil {
+		tr.pages.ended(tid)
 	}
 }
 
@@ -225,6 +245,9 @@ func (tr *Tracing) Arm(t *tracee.Thread, first bool) error {
 	if p := tr.probes; p != nil {
 		return p.arm(t)
 	}
+	if tr.pages != nil {
+		return nil
+	}
 	if k := tr.kernel; k != nil {
 		err := k.arm(t.TID)
 		var cannot *UnsupportedError
@@ -253,7 +276,7 @@ func (tr *Tracing) onlyWatch(t *tracee.Thread, s *tracee.SignalStop) uint64 {
 // it was of. It counts as a lost hit. A program's own trap of this code is made by int1.
 func (tr *Tracing) LostTrap(s *tracee.SignalStop) bool {
 	const int1 = 0xf1
-	if tr == nil || s.Code != tracee.TrapBreakpoint || len(tr.watches) == 0 || tr.probes != nil {
+	if tr == nil || s.Code != tracee.TrapBreakpoint || len(tr.watches) == 0 || tr.probes != nil || tr.pages != nil {
 		return false
 	}
 	var before [1]byte
