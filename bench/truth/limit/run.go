@@ -28,6 +28,8 @@ type Command struct {
 	// machine does not change, in whole seconds; 0: no bound.
 	Time      time.Duration
 	Processor time.Duration
+	// Asleep ends it when all its threads have slept for this long; 0: they may.
+	Asleep time.Duration
 	// Interrupt asks it to end, by SIGINT, when the time is up. If it does not, it is killed
 	// after ten seconds.
 	Interrupt bool
@@ -42,6 +44,8 @@ type Result struct {
 	Status   int
 	Signal   syscall.Signal
 	TimedOut bool
+	// Asleep says that it was ended because all threads slept.
+	Asleep bool
 	// Stdout and Stderr are the first part of the output; Cut says that there was more.
 	Stdout, Stderr []byte
 	Cut            bool
@@ -76,8 +80,15 @@ func Run(ctx context.Context, c Command) (*Result, error) {
 	}
 	var out, messages bounded
 	cmd.Stdout, cmd.Stderr = &out, &messages
-	err := cmd.Run()
-	r := &Result{Stdout: out.kept.Bytes(), Stderr: messages.kept.Bytes(), Cut: out.cut || messages.cut, TimedOut: ctx.Err() != nil}
+	err := cmd.Start()
+	var asleep bool
+	if err == nil {
+		watch := watcher{pid: cmd.Process.Pid, limit: c.Asleep, done: make(chan struct{})}
+		watch.start()
+		err = cmd.Wait()
+		asleep = watch.stop()
+	}
+	r := &Result{Asleep: asleep, Stdout: out.kept.Bytes(), Stderr: messages.kept.Bytes(), Cut: out.cut || messages.cut, TimedOut: ctx.Err() != nil}
 	if cmd.ProcessState == nil {
 		return nil, fmt.Errorf("limit: %s: %w", c.Path, err)
 	}

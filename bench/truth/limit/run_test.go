@@ -41,6 +41,17 @@ func TestTime(t *testing.T) {
 	}
 }
 
+func TestAsleep(t *testing.T) {
+	r := run(t, Command{Args: []string{"-c", "exec sleep 60"}, Asleep: 300 * time.Millisecond})
+	if !r.Asleep || r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+	r = run(t, Command{Args: []string{"-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done"}, Asleep: 5 * time.Second})
+	if r.Asleep || r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestProcessorTime(t *testing.T) {
 	if r := run(t, Command{Args: []string{"-c", "while :; do :; done"}, Processor: time.Second, Time: time.Minute}); !r.TimedOut || r.Used == 0 {
 		t.Errorf("%+v", r)
