@@ -35,6 +35,11 @@ type Mutation struct {
 	// Root are the lines that a diagnosis may name as the root, Line among them: of a
 	// removal also the other lines of the block that name an object.
 	Root []int `json:"root"`
+	// Effect are lines of which one must be executed for the bug to change anything: of a
+	// removed check the lines of its body, else those from Line to Last.
+	Effect []int `json:"effect,omitempty"`
+	// Conditional says that the first of these lines has also a condition.
+	Conditional bool `json:"conditional,omitempty"`
 	// Original is the source of the statement.
 	Original string `json:"original"`
 	edits    []edit
@@ -45,6 +50,9 @@ type edit struct {
 	start, end int
 	text       string
 }
+
+// Key tells the mutation from the others of its file.
+func (m *Mutation) Key() string { return fmt.Sprint(m.Operator, m.edits) }
 
 // Apply returns the source with the bug in it.
 func (m *Mutation) Apply(source []byte) []byte {
@@ -117,13 +125,16 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 		line := lineOf(statement)
 		m := Mutation{
 			Operator: o.name, Class: o.class, Function: function, Line: line, Last: lastLine(statement, change.removes && change.at == nil), Objects: change.objects,
-			Root: []int{line}, Original: f.text(statement), edits: change.edits,
+			Original: f.text(statement), edits: change.edits,
 		}
-		for l := line + 1; l <= m.Last; l++ {
-			m.Root = append(m.Root, l)
-		}
+		m.Root = lines(m.Line, m.Last)
 		if change.removes {
 			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
+		}
+		m.Effect = lines(m.Line, m.Last)
+		if change.effect != nil {
+			m.Effect = lines(lineOf(change.effect), int(change.effect.EndPoint().Row)+1)
+			m.Conditional = len(m.Effect) == 1 && m.Effect[0] <= lastLine(statement, false)
 		}
 		slices.Sort(m.Root)
 		m.Root = slices.Compact(m.Root)
@@ -131,6 +142,13 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 			f.found = append(f.found, m)
 		}
 	}
+}
+
+func lines(first, last int) (list []int) {
+	for l := first; l <= last; l++ {
+		list = append(list, l)
+	}
+	return list
 }
 
 // keepsLines refuses edits after which the lines have other numbers.

@@ -50,7 +50,19 @@ func TestOperators(t *testing.T) {
 		{"join", "pthread_join(t, NULL);", []string{";"}, nil},
 		{"early-flag", "p->data = q;\np->ready = 1;", []string{"p->ready = 1; p->data = q;\n;"}, []int{2}},
 		{"plain-counter", "n = __sync_add_and_fetch(&x, 2);\natomic_fetch_sub(&y, 1);",
-			[]string{"n = (*(&x) += (2));\natomic_fetch_sub(&y, 1);", "n = __sync_add_and_fetch(&x, 2);\n((*(&y) -= (1))+ (1));"}, nil},
+			[]string{"n = (*(&x) = *(&x) + (2));\natomic_fetch_sub(&y, 1);", "n = __sync_add_and_fetch(&x, 2);\n((*(&y) = *(&y) - (1)) + (1));"}, nil},
+		{"allocation-size", "p = calloc(n, sizeof *p);\nq = js_malloc(J, n);\ndealloc(n);", []string{"p = calloc((n) - 1, sizeof *p);\nq = js_malloc(J, n);\ndealloc(n);", "p = calloc(n, sizeof *p);\nq = js_malloc(J, (n) - 1);\ndealloc(n);"}, nil},
+		{"second-free", "js_free(J, p->x);\nreturn n;", []string{"js_free(J, p->x); js_free(J, p->x);\nreturn n;"}, nil},
+		{"lock-pair", "possess(m);\nn++;\nrelease(m);", []string{";\nn++;\n;"}, nil},
+		{"lock-pair", "sched_lock();\nn++;\nsched_unlock();", []string{";\nn++;\n;"}, nil},
+		{"blind-wait", "while (!x)\n pthread_cond_wait(&c, &m);", []string{"if (1)\n pthread_cond_wait(&c, &m);"}, []int{2}},
+		{"last-user", "if (--p->users == 0)\n free(p);", []string{"if ((--p->users == 0, 1))\n free(p);"}, []int{2}},
+		{"last-user", "if (p->users == 0)\n free(p);", nil, nil},
+		{"early-flag", "n = 2;\nstate = DONE;\np = q;\np = NULL;", []string{"state = DONE; n = 2;\n;\np = q;\np = NULL;"}, nil},
+		{"lock-pair", "sigprocmask(SIG_BLOCK, &s, &o);\nn++;\nsigprocmask(SIG_SETMASK, &o, NULL);", []string{";\nn++;\n;"}, []int{2, 3, 4}},
+		{"delayed-block", "sigprocmask(SIG_BLOCK, &s, &o);\nn++;\nx++;\nsigprocmask(SIG_SETMASK, &o, NULL);", []string{";\nn++; sigprocmask(SIG_BLOCK, &s, &o);\nx++;\nsigprocmask(SIG_SETMASK, &o, NULL);"}, nil},
+		{"handler-mask", "sigaddset(&a.sa_mask, SIGALRM);\nsigaddset(&s, SIGALRM);", []string{";\nsigaddset(&s, SIGALRM);"}, nil},
+		{"unblocked-wait", "while (!n)\n sigsuspend(&o);", []string{"while (!n)\n { sigprocmask(SIG_SETMASK, &o, 0); pause(); }"}, nil},
 	} {
 		source := "char *f(void) {\n" + test.body + "\n}\n"
 		found, err := Find("x.c", []byte(source))
@@ -77,6 +89,50 @@ func TestOperators(t *testing.T) {
 		}
 		if test.root != nil && !slices.Equal(root, test.root) {
 			t.Errorf("%s of %q: root %v, want %v", test.operator, test.body, root, test.root)
+		}
+	}
+}
+
+// The operators of C++ alone.
+func TestOperatorsOfCPlusPlus(t *testing.T) {
+	for _, test := range []struct{ operator, body, want string }{
+		{"second-free", "delete p;\nn++;", "delete p;\nn++; delete p;"},
+		{"scoped-lock", "std::lock_guard<std::mutex> guard(m);\nn++;", ";\nn++;"},
+		{"lock-pair", "m.lock();\nn++;\nm.unlock();", ";\nn++;\n;"},
+		{"lost-signal", "n = 1;\nready.notify_one();", "n = 1;\n;"},
+		{"join", "t.join();", ";"},
+		{"plain-counter", "users.fetch_sub(1);", "(users.store(users.load() - (1)), users.load() + (1));"},
+	} {
+		source := "void f() {\n" + test.body + "\n}\n"
+		found, err := Find("x.cpp", []byte(source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range found {
+			if m.Operator == test.operator {
+				got = append(got, string(m.Apply([]byte(source))))
+			}
+		}
+		if want := "void f() {\n" + test.want + "\n}\n"; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s of %q:\n got %q\nwant %q", test.operator, test.body, got, want)
+		}
+	}
+}
+
+// A removed check matters where its body is executed.
+func TestEffect(t *testing.T) {
+	found, err := Find("x.c", []byte("int f(int n) {\nif (n > 3)\n\treturn 0;\na[n] = 0;\nreturn 1;\n}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range found {
+		want := []int{4}
+		if m.Operator == "length-check" {
+			want = []int{3}
+		}
+		if !slices.Equal(m.Effect, want) {
+			t.Errorf("%s has effect in %v, want %v", m.Operator, m.Effect, want)
 		}
 	}
 }

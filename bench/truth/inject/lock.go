@@ -13,47 +13,67 @@ var lockOperators = []operator{
 	{"lock-order", Concurrency, "expression_statement", lockOrder},
 	{"while-to-if", Concurrency, "while_statement", whileToIf},
 	{"lost-signal", Concurrency, "expression_statement", lostSignal},
+	{"blind-wait", Concurrency, "while_statement", blindWait},
+	{"scoped-lock", Concurrency, "declaration", scopedLock},
 	{"join", Concurrency, "expression_statement", removedJoin},
+	{"last-user", Concurrency, "if_statement", lastUser},
 	{"early-flag", Concurrency, "expression_statement", earlyFlag},
 	{"plain-counter", Concurrency, "call_expression", plainCounter},
 }
 
 // Programs call these functions through wrappers and macros of their own names, such as
-// safe_mutex_lock and ZSTD_pthread_mutex_lock: the ends of the names decide.
+// safe_mutex_lock and ZSTD_pthread_mutex_lock: the ends of the names decide. possess and
+// twist are pigz's, Lock is that of C++.
 var (
-	locks   = []string{"mutex_lock", "rwlock_wrlock", "spin_lock", "xlock"}
-	waits   = []string{"cond_wait", "cond_timedwait"}
-	signals = []string{"cond_signal", "cond_broadcast"}
-	joins   = []string{"pthread_join", "thread_join"}
+	locks   = []string{"mutex_lock", "rwlock_wrlock", "rwlock_rdlock", "spin_lock", "xlock", "possess", ".lock", ">lock"}
+	waits   = []string{"cond_wait", "cond_timedwait", "xwait", ".wait", ">wait", "sigsuspend", "pause"}
+	signals = []string{"cond_signal", "cond_broadcast", "xsignal", "xbroadcast", "notify_one", "notify_all"}
+	joins   = []string{"pthread_join", "thread_join", ".join", ">join"}
 )
 
 // isOne reports whether a function is one of a list, by the end of its name.
 func isOne(name string, of []string) bool {
-	if name == "lock" {
-		return slices.Equal(of, locks)
-	}
-	return slices.ContainsFunc(of, func(end string) bool { return strings.HasSuffix(strings.ToLower(name), end) })
+	return name == "lock" && slices.Equal(of, locks) || ends(name, of)
 }
 
 // isUnlock reports whether a function releases what another one locks.
 func isUnlock(name, lock string) bool {
 	name, lock = strings.ToLower(name), strings.ToLower(lock)
-	if prefix, ok := strings.CutSuffix(lock, "wrlock"); ok {
-		return name == prefix+"unlock"
+	for _, kind := range []string{"wrlock", "rdlock"} {
+		if prefix, ok := strings.CutSuffix(lock, kind); ok {
+			return name == prefix+"unlock"
+		}
+	}
+	if lock == "possess" {
+		return name == "release"
 	}
 	return name == strings.TrimSuffix(lock, "lock")+"unlock"
 }
 
+// lockCall is the function and the object of a statement that locks or unlocks.
+func (f *file) lockCall(n *sitter.Node) (name string, object string) {
+	name, args := f.callStatement(n)
+	switch {
+	case len(args) == 1:
+		return name, f.text(args[0])
+	case len(args) == 0:
+		// A method, or a function with a lock of its own.
+		lower := strings.ToLower(name)
+		return name, strings.TrimSuffix(strings.TrimSuffix(lower, "unlock"), "lock")
+	}
+	return name, ""
+}
+
 // section is a lock's statement, its unlock in the same block, and the statements between.
 func (f *file) section(n *sitter.Node) (lock, unlock *sitter.Node, body []*sitter.Node) {
-	name, args := f.callStatement(n)
-	if !isOne(name, locks) || len(args) != 1 || !inBlock(n) {
+	name, object := f.lockCall(n)
+	if !inBlock(n) || !f.masks(n) && (object == "" || !isOne(name, locks) && !ends(name, []string{"_lock"})) {
 		return nil, nil, nil
 	}
 	for _, s := range after(n) {
-		other, of := f.callStatement(s)
-		if isUnlock(other, name) && len(of) == 1 && f.text(of[0]) == f.text(args[0]) {
-			return args[0], s, body
+		other, of := f.lockCall(s)
+		if f.masks(n) && f.unmasks(s) || of != "" && of == object && isUnlock(other, name) {
+			return n.NamedChild(0), s, body
 		}
 		body = append(body, s)
 	}
@@ -125,22 +145,70 @@ func (f *file) calls(n *sitter.Node, functions []string) bool {
 // lostSignal takes out the signal that a waiting thread waits for.
 func lostSignal(f *file, n *sitter.Node) []change {
 	name, args := f.callStatement(n)
-	if !isOne(name, signals) || len(args) == 0 || !inBlock(n) {
+	if !isOne(name, signals) || !inBlock(n) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(args[0]), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.names(append(args, n)...), removes: true}}
+}
+
+// blindWait waits without a look at the condition: a signal that was sent before is missed.
+func blindWait(f *file, n *sitter.Node) []change {
+	keyword, condition, body := n.Child(0), n.ChildByFieldName("condition"), n.ChildByFieldName("body")
+	if body == nil || keyword == nil || keyword.Type() != "while" || !f.calls(body, waits) || f.calls(body, []string{"timedwait"}) {
+		return nil
+	}
+	return []change{{edits: []edit{replace(keyword, "if"), replace(condition, "(1)")}, objects: f.names(condition, body)}}
+}
+
+// scopedLock takes out an object of C++ that locks until the end of its block.
+func scopedLock(f *file, n *sitter.Node) []change {
+	kind := n.ChildByFieldName("type")
+	if kind == nil || !inBlock(n) {
+		return nil
+	}
+	name := f.text(kind)
+	if !strings.Contains(name, "lock_guard") && !strings.Contains(name, "scoped_lock") && !strings.HasSuffix(name, "MutexLock") {
+		return nil
+	}
+	rest := after(n)
+	return []change{{edits: []edit{f.blank(n)}, objects: f.about(n.ChildByFieldName("declarator"), rest), removes: true}}
+}
+
+// lastUser frees an object at the first release, not at that of the last user.
+func lastUser(f *file, n *sitter.Node) []change {
+	condition, body := unparenthesised(n.ChildByFieldName("condition")), n.ChildByFieldName("consequence")
+	if condition == nil || body == nil || !f.decrements(condition) || !f.calls(body, []string{"free", "delete", "destroy"}) {
+		return nil
+	}
+	return []change{{edits: []edit{replace(condition, "("+f.text(condition)+", 1)")}, objects: f.names(condition, body)}}
+}
+
+// decrements reports whether an expression counts down.
+func (f *file) decrements(n *sitter.Node) bool {
+	if name, _ := f.call(n); strings.Contains(name, "sub") && strings.Contains(name, "fetch") {
+		return true
+	}
+	if n.Type() == "update_expression" && strings.Contains(f.text(n), "--") {
+		return true
+	}
+	for i := range int(n.NamedChildCount()) {
+		if f.decrements(n.NamedChild(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // removedJoin does not wait for a thread's end.
 func removedJoin(f *file, n *sitter.Node) []change {
 	name, args := f.callStatement(n)
-	if !isOne(name, joins) || len(args) == 0 {
+	if !isOne(name, joins) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(args[0]), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.names(append(args, n)...), removes: true}}
 }
 
-// earlyFlag stores a constant into a member before the statement that it follows.
+// earlyFlag stores a constant before the statement that it follows.
 func earlyFlag(f *file, n *sitter.Node) []change {
 	if !inBlock(n) || n.NamedChildCount() != 1 {
 		return nil
@@ -151,38 +219,44 @@ func earlyFlag(f *file, n *sitter.Node) []change {
 	if a.Type() != "assignment_expression" || left == nil || right == nil || earlier == nil || earlier.Type() != "expression_statement" {
 		return nil
 	}
-	if text := f.text(right); text != "1" && text != "true" {
+	if text := f.text(right); text != "1" && text != "true" && (text != strings.ToUpper(text) || right.Type() != "identifier" || text == "NULL") {
+		return nil
+	}
+	if name, _ := f.callStatement(earlier); isOne(name, locks) {
 		return nil
 	}
 	at := int(earlier.StartByte())
 	return []change{{edits: []edit{{at, at, f.text(n) + " "}, f.blank(n)}, objects: f.names(left), at: earlier}}
 }
 
-// plainCounter makes an atomic addition a plain one.
+// plainCounter makes an atomic addition a load and a store.
 func plainCounter(f *file, n *sitter.Node) []change {
 	name, args := f.call(n)
-	if len(args) < 2 {
-		return nil
+	operator := "+"
+	if strings.Contains(name, "sub") {
+		operator = "-"
 	}
-	var operator string
+	method := strings.HasSuffix(name, ".fetch_add") || strings.HasSuffix(name, ">fetch_add") || strings.HasSuffix(name, ".fetch_sub") || strings.HasSuffix(name, ">fetch_sub")
 	switch {
-	case strings.Contains(name, "fetch_and_add"), strings.Contains(name, "fetch_add"), strings.Contains(name, "add_and_fetch"), strings.Contains(name, "add_fetch"):
-		operator = "+="
-	case strings.Contains(name, "fetch_and_sub"), strings.Contains(name, "fetch_sub"), strings.Contains(name, "sub_and_fetch"), strings.Contains(name, "sub_fetch"):
-		operator = "-="
-	default:
+	case method && len(args) > 0:
+		object := name[:len(name)-len("fetch_add")]
+		// The old value is what the expression has.
+		text := "(" + object + "store(" + object + "load() " + operator + " (" + f.text(args[0]) + ")), " + object + "load() " + inverse(operator) + " (" + f.text(args[0]) + "))"
+		return []change{{edits: []edit{replace(n, text)}, objects: f.names(n.ChildByFieldName("function"))}}
+	case len(args) < 2 || !strings.Contains(name, "fetch") || !strings.Contains(name, "add") && !strings.Contains(name, "sub"):
 		return nil
 	}
-	text := "(*(" + f.text(args[0]) + ") " + operator + " (" + f.text(args[1]) + "))"
+	variable, by := "*("+f.text(args[0])+")", " ("+f.text(args[1])+")"
+	text := "(" + variable + " = " + variable + " " + operator + by + ")"
 	if strings.Contains(name, "fetch_and") || strings.Contains(name, "fetch_add") || strings.Contains(name, "fetch_sub") {
-		text = "(" + text + strings.Map(inverse, operator[:1]) + " (" + f.text(args[1]) + "))" // the old value
+		text = "(" + text + " " + inverse(operator) + by + ")"
 	}
 	return []change{{edits: []edit{replace(n, text)}, objects: f.names(args[0])}}
 }
 
-func inverse(operator rune) rune {
-	if operator == '+' {
-		return '-'
+func inverse(operator string) string {
+	if operator == "+" {
+		return "-"
 	}
-	return '+'
+	return "+"
 }

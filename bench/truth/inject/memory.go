@@ -28,8 +28,8 @@ var memoryOperators = []operator{
 }
 
 var (
-	allocators = []string{"malloc", "xmalloc", "emalloc", "g_malloc", "alloca", "zalloc", "ck_malloc"}
-	copiers    = []string{"memcpy", "memmove", "memset", "strncpy", "strncat", "read", "fread"}
+	allocators = []string{"malloc", "alloc", "alloca", "allocate"} // and calloc, realloc: see size
+	copiers    = []string{"memcpy", "memmove", "memset", "strncpy", "strncat", "read"}
 )
 
 // loopBound turns < of a loop's condition into <=.
@@ -59,13 +59,28 @@ func isLoopCondition(n *sitter.Node) bool {
 	return false
 }
 
+// size is the argument of an allocation that says how much, or how many. Allocators of a
+// program may have a state before it.
+func (f *file) size(n *sitter.Node) *sitter.Node {
+	name, args := f.call(n)
+	switch {
+	case !ends(name, allocators) || len(args) == 0 || ends(name, []string{"dealloc"}):
+	case ends(name, []string{"calloc"}):
+		return args[max(0, len(args)-2)]
+	case len(args) == 1 || ends(name, []string{"realloc"}):
+		return args[len(args)-1]
+	case len(args) == 2 && args[0].Type() == "identifier":
+		return args[1]
+	}
+	return nil
+}
+
 // allocationSize allocates less: one less, or without the + 1 that a string needs.
 func allocationSize(f *file, n *sitter.Node) []change {
-	name, args := f.call(n)
-	if !slices.Contains(allocators, name) || len(args) != 1 {
+	size := f.size(n)
+	if size == nil {
 		return nil
 	}
-	size := args[0]
 	if size.Type() == "binary_expression" {
 		o, right := size.ChildByFieldName("operator"), size.ChildByFieldName("right")
 		if o != nil && right != nil && o.Type() == "+" && right.Type() == "number_literal" {
@@ -78,7 +93,7 @@ func allocationSize(f *file, n *sitter.Node) []change {
 // copyLength copies one byte more.
 func copyLength(f *file, n *sitter.Node) []change {
 	name, args := f.call(n)
-	if !slices.Contains(copiers, name) || len(args) < 3 {
+	if !ends(name, copiers) || len(args) < 3 {
 		return nil
 	}
 	return []change{{edits: []edit{replace(args[2], "("+f.text(args[2])+") + 1")}, objects: f.names(args...)}}
@@ -86,11 +101,11 @@ func copyLength(f *file, n *sitter.Node) []change {
 
 // truncatedSize loses the upper bits of a size.
 func truncatedSize(f *file, n *sitter.Node) []change {
-	name, args := f.call(n)
-	if !slices.Contains(allocators, name) || len(args) != 1 || args[0].Type() == "number_literal" || args[0].Type() == "sizeof_expression" {
+	size := f.size(n)
+	if size == nil || size.Type() == "number_literal" || size.Type() == "sizeof_expression" {
 		return nil
 	}
-	return []change{{edits: []edit{replace(args[0], "(unsigned char)("+f.text(args[0])+")")}, objects: f.names(n.Parent())}}
+	return []change{{edits: []edit{replace(size, "(unsigned char)("+f.text(size)+")")}, objects: f.names(n.Parent())}}
 }
 
 // checks finds an if without else whose body only leaves; its condition is given to want.
@@ -100,7 +115,7 @@ func checks(f *file, n *sitter.Node, want func(*sitter.Node) bool) []change {
 	if n.ChildByFieldName("alternative") != nil || body == nil || condition == nil || !inBlock(n) || !f.leaves(body) || !want(condition) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(condition), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.names(condition), removes: true, effect: body}}
 }
 
 func lengthCheck(f *file, n *sitter.Node) []change {
@@ -124,16 +139,26 @@ func nullCheck(f *file, n *sitter.Node) []change {
 	})
 }
 
-// freed is the variable that a statement frees.
+// freed is the variable that a statement frees. Functions of a program may have a state
+// before it.
 func (f *file) freed(n *sitter.Node) *sitter.Node {
-	name, args := f.callStatement(n)
-	if len(args) != 1 || !strings.HasSuffix(strings.ToLower(name), "free") || !inBlock(n) {
+	if !inBlock(n) || n.NamedChildCount() != 1 {
 		return nil
 	}
-	if t := args[0].Type(); t != "identifier" && t != "field_expression" {
+	object := n.NamedChild(0)
+	if object.Type() == "delete_expression" {
+		object = object.NamedChild(int(object.NamedChildCount()) - 1)
+	} else {
+		name, args := f.call(object)
+		if !ends(name, []string{"free"}) || len(args) == 0 || len(args) > 2 {
+			return nil
+		}
+		object = args[len(args)-1]
+	}
+	if t := object.Type(); t != "identifier" && t != "field_expression" {
 		return nil
 	}
-	return args[0]
+	return object
 }
 
 // earlyFree moves a free before the last statement that uses the object.

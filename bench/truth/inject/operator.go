@@ -24,9 +24,18 @@ type change struct {
 	removes bool
 	// at is the statement that is changed, if it is not the one around the node.
 	at *sitter.Node
+	// effect is what must be executed for the change to be one, if it is not the statement.
+	effect *sitter.Node
 }
 
-var operators = slices.Concat(memoryOperators, lockOperators)
+var operators = slices.Concat(memoryOperators, lockOperators, signalOperators)
+
+// ends reports whether a function is one of a list by the end of its name: programs have
+// wrappers and macros such as xmalloc, jsonp_free and ZSTD_memcpy.
+func ends(name string, of []string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(of, func(end string) bool { return strings.HasSuffix(name, end) })
+}
 
 // call is the name and the arguments of a call of a plain function.
 func (f *file) call(n *sitter.Node) (name string, args []*sitter.Node) {
