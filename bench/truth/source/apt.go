@@ -33,11 +33,15 @@ type Unpacked struct {
 	Version, Dir string
 }
 
+// suites are Debian's releases, the preferred one first. The archives of machines without all
+// of Debian lack parts of packages, often in one suite only.
+var suites = []string{"bookworm", "trixie"}
+
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // prepare writes apt's configuration and fetches the lists, once.
 func (a *Archive) prepare(ctx context.Context) error {
-	stamp := filepath.Join(a.Dir, "updated")
+	stamp := filepath.Join(a.Dir, "updated-"+strings.Join(suites, "-"))
 	if _, err := os.Stat(stamp); err == nil {
 		return nil
 	}
@@ -46,9 +50,13 @@ func (a *Archive) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	var list strings.Builder
+	for _, suite := range suites {
+		fmt.Fprintf(&list, "deb-src [signed-by=%s] http://deb.debian.org/debian %s main\n", keyring, suite)
+	}
 	for name, text := range map[string]string{
 		"state/status": "",
-		"sources.list": "deb-src [signed-by=" + keyring + "] http://deb.debian.org/debian bookworm main\n",
+		"sources.list": list.String(),
 		"apt.conf":     a.configuration(),
 	} {
 		if err := os.WriteFile(filepath.Join(a.Dir, name), []byte(text), 0o644); err != nil {
@@ -101,42 +109,89 @@ func (a *Archive) Fetch(ctx context.Context, p *Package) (*Unpacked, error) {
 	if text, err := os.ReadFile(version); err == nil {
 		return &Unpacked{p, string(text), dir}, nil
 	}
-	if err := a.apt(ctx, "source", "--download-only", p.DebianName()); err != nil {
+	found, err := a.download(ctx, p.DebianName())
+	if err != nil {
 		return nil, &UnavailableError{p.Name, err}
 	}
-	control, text, err := a.control(p.DebianName())
+	if err := a.unpack(ctx, found, dir); err != nil {
+		return nil, err
+	}
+	return &Unpacked{p, found.version, dir}, os.WriteFile(version, []byte(found.version), 0o644)
+}
+
+// download is a package's files: control is the path of the .dsc file, or empty where only the
+// tarball of the program's authors can be had.
+type download struct{ version, control, tarball string }
+
+// download fetches a package from the first suite that has it whole, or else the tarball alone.
+func (a *Archive) download(ctx context.Context, name string) (*download, error) {
+	var failed error
+	for _, suite := range suites {
+		err := a.apt(ctx, "source", "--download-only", name+"/"+suite)
+		if err == nil {
+			return a.control(name)
+		}
+		failed = errors.Join(failed, err, a.removeControl(name))
+	}
+	d, err := a.tarball(name)
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	return d, nil
+}
+
+// tarball is that of a package's authors, which a download left that failed.
+func (a *Archive) tarball(name string) (*download, error) {
+	found, err := filepath.Glob(filepath.Join(a.Dir, "sources", name+"_*.orig.tar.*"))
+	if err != nil || len(found) == 0 {
+		return nil, errors.Join(fmt.Errorf("source: %s: no tarball", name), err)
+	}
+	version, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(found[0]), name+"_"), ".orig.tar.")
+	return &download{version: version, tarball: found[0]}, nil
+}
+
+// removeControl removes what remains of a package that cannot be had whole.
+func (a *Archive) removeControl(name string) error {
+	found, err := filepath.Glob(filepath.Join(a.Dir, "sources", name+"_*.dsc"))
+	for _, f := range found {
+		err = errors.Join(err, os.Remove(f))
+	}
+	return err
+}
+
+// control is the newest .dsc file of a package.
+func (a *Archive) control(name string) (*download, error) {
+	found, err := filepath.Glob(filepath.Join(a.Dir, "sources", name+"_*.dsc"))
+	if err != nil || len(found) == 0 {
+		return nil, errors.Join(fmt.Errorf("source: %s: no .dsc file", name), err)
+	}
+	path := found[len(found)-1]
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.unpack(ctx, control, dir); err != nil {
-		return nil, err
+	version := sourceVersion.FindSubmatch(text)
+	if version == nil {
+		return nil, fmt.Errorf("source: %s has no version", path)
 	}
-	found := sourceVersion.FindStringSubmatch(text)
-	if found == nil {
-		return nil, fmt.Errorf("source: %s has no version", control)
-	}
-	return &Unpacked{p, found[1], dir}, os.WriteFile(version, []byte(found[1]), 0o644)
+	return &download{version: string(version[1]), control: path}, nil
 }
 
-// control is the path and the text of the newest .dsc file of a package.
-func (a *Archive) control(name string) (path, text string, err error) {
-	found, err := filepath.Glob(filepath.Join(a.Dir, "sources", name+"_*.dsc"))
-	if err != nil || len(found) == 0 {
-		return "", "", errors.Join(fmt.Errorf("source: %s: no .dsc file", name), err)
-	}
-	path = found[len(found)-1]
-	content, err := os.ReadFile(path)
-	return path, string(content), err
-}
-
-func (a *Archive) unpack(ctx context.Context, control, dir string) error {
+func (a *Archive) unpack(ctx context.Context, d *download, dir string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(dir), 0o755)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, "dpkg-source", "-x", control, dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("source: dpkg-source: %w: %s", err, lastLine(out))
+	cmd := exec.CommandContext(ctx, "dpkg-source", "-x", d.control, dir)
+	if d.control == "" {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		cmd = exec.CommandContext(ctx, "tar", "-x", "-f", d.tarball, "-C", dir, "--strip-components=1", "--no-same-owner")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("source: %s: %w: %s", cmd.Args[0], err, lastLine(out))
 	}
 	return nil
 }

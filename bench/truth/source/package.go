@@ -24,9 +24,13 @@ type Package struct {
 	Sources []string
 	// Inputs are what the program is run with.
 	Inputs []Input
-	// Threads says that bugs of concurrency are put into it, and those alone.
-	Threads bool
+	// Threads says that bugs of concurrency are put into it, and those alone; Signals the same
+	// of a program without threads whose handlers share memory with the rest.
+	Threads, Signals bool
 }
+
+// Concurrent says that bugs of concurrency are put into it.
+func (p *Package) Concurrent() bool { return p.Threads || p.Signals }
 
 // Compile is a list of sources that make one program.
 type Compile struct {

@@ -1,28 +1,38 @@
 package source
 
-// autotools are the options of configure that make one static program, without tools that
-// would be run again.
-const autotools = "./configure --disable-shared --enable-static --disable-nls --disable-dependency-tracking -q"
+// autotools has configure make one static program, without tools that would be run again. The
+// variants of a package share what it finds out: they differ in the compiler's options only.
+const autotools = "./configure --disable-shared --enable-static --disable-nls --disable-dependency-tracking -q --cache-file=../config.cache"
+
+// shared removes from the cache what makes configure refuse other options of the compiler.
+const shared = " && sed -i /^ac_cv_env_/d ../config.cache"
+
+// These packages are configured by other tools than the archive's machines have.
+const (
+	janssonConfiguration = "sed -e 's/@json_inline@/inline/;s/@json_have_long_long@/1/;s/@json_have_localeconv@/1/;s/@json_have_atomic_builtins@/1/;s/@json_have_sync_builtins@/1/' src/jansson_config.h.in > src/jansson_config.h && : > src/jansson_private_config.h"
+	yajlConfiguration    = "mkdir -p truth/yajl && cp src/api/*.h truth/yajl && sed -e 's/..YAJL_MAJOR./2/;s/..YAJL_MINOR./1/;s/..YAJL_MICRO./0/' src/api/yajl_version.h.cmake > truth/yajl/yajl_version.h"
+)
 
 // one are the arguments of a program that reads one file.
 var one = []string{"{}"}
 
 // Packages are the programs. Inputs are the package's own tests or
 // examples, unless Own says that they are ours; a library is called by a driver of ours or
-// of its examples. The threads of cjson-threads are ours.
+// of its examples. The threads and signals of the programs
+// with such names are ours.
 var Packages = []Package{
 	{
-		Name: "bc", Configure: autotools, Make: "make -s", Program: "bc/bc",
+		Name: "bc", Configure: autotools + shared, Make: "make -s", Program: "bc/bc",
 		Sources: []string{"bc/[a-rt-z]*.c", "bc/storage.c", "lib/number.c"},
 		Inputs:  []Input{{Args: []string{"-l", "{}"}, Files: "Test/[adf-im]*.b"}, {Args: []string{"-l", "{}"}, Own: "bc/*.b"}},
 	},
 	{
-		Name: "bison", Configure: autotools, Make: "make -s", Program: "src/bison",
+		Name: "bison", Configure: autotools + shared, Make: "make -s", Program: "src/bison",
 		Sources: []string{"src/[A-Za-r]*.c", "src/s[ty]*.c"},
 		Inputs:  []Input{{Args: []string{"-o", "out.c", "{}"}, Files: "examples/c/*/*.y"}},
 	},
 	{
-		Name: "byacc", Configure: autotools, Make: "make -s", Program: "yacc",
+		Name: "byacc", Configure: autotools + shared, Make: "make -s", Program: "yacc",
 		Sources: []string{"*.c"},
 		Inputs:  []Input{{Args: []string{"-v", "-d", "{}"}, Files: "test/*.y"}},
 	},
@@ -56,12 +66,12 @@ var Packages = []Package{
 		Inputs: []Input{{Args: []string{"-f", "{}", "-w", "60", "Hello, world 123"}, Files: "fonts/*.flf"}, {Args: []string{"-d", "{dir}/fonts", "-c", "-k"}, Files: "README", Stdin: true}},
 	},
 	{
-		Name: "flex", Configure: autotools, Make: "make -s -C src flex", Program: "src/flex",
+		Name: "flex", Configure: autotools + shared, Make: "make -s -C src flex", Program: "src/flex",
 		Sources: []string{"src/[a-bd-ln-rt-z]*.c", "src/scanopt.c", "src/sym.c"},
 		Inputs:  []Input{{Args: []string{"-t", "{}"}, Files: "tests/*.l"}},
 	},
 	{
-		Name: "gawk", Configure: autotools + " --disable-mpfr --disable-extensions", Make: "make -s gawk", Program: "gawk",
+		Name: "gawk", Configure: autotools + " --disable-mpfr --disable-extensions" + shared, Make: "make -s gawk", Program: "gawk",
 		Sources: []string{"array.c", "awkgram.c", "builtin.c", "[d-q]*.c", "re.c", "st*.c", "symbol.c"},
 		Inputs:  []Input{{Args: []string{"-f", "{}"}, Files: "test/[a-h]*.awk"}},
 	},
@@ -74,12 +84,12 @@ var Packages = []Package{
 		Inputs: []Input{{Args: []string{"-d", "{}"}, Files: "pic/*.gif"}},
 	},
 	{
-		Name: "gzip", Configure: autotools, Make: "make -s", Program: "gzip",
+		Name: "gzip", Configure: autotools + shared, Make: "make -s", Program: "gzip",
 		Sources: []string{"*.c"},
 		Inputs:  []Input{{Args: []string{"-9c", "{}"}, Files: "[a-m]*.c"}, {Args: []string{"-1c", "{}"}, Files: "README*"}, {Args: []string{"-dc"}, Files: "tests/*.gz", Stdin: true}},
 	},
 	{
-		Name: "jansson", Configure: "sed -e 's/@json_inline@/inline/;s/@json_have_long_long@/1/;s/@json_have_localeconv@/1/;s/@json_have_atomic_builtins@/1/;s/@json_have_sync_builtins@/1/' src/jansson_config.h.in > src/jansson_config.h && : > src/jansson_private_config.h",
+		Name: "jansson", Configure: janssonConfiguration,
 		Compile: &Compile{Sources: []string{"src/*.c"}, Flags: "-Isrc -DHAVE_STDINT_H -DHAVE_LOCALE_H", Driver: "jansson.c"},
 		Program: "truth-program", Sources: []string{"src/*.c"},
 		Inputs: []Input{{Args: one, Files: "test/suites/valid/*/input"}, {Args: one, Files: "test/suites/invalid/[a-d]*/input"}},
@@ -114,12 +124,12 @@ var Packages = []Package{
 		Inputs: []Input{{Args: []string{"-9", "-c", "{}"}, Files: "lib/*.c"}, {Args: []string{"-1", "-BD", "-c", "{}"}, Files: "programs/*.c"}},
 	},
 	{
-		Name: "m4", Configure: autotools, Make: "make -s", Program: "src/m4",
+		Name: "m4", Configure: autotools + shared, Make: "make -s", Program: "src/m4",
 		Sources: []string{"src/*.c"},
 		Inputs:  []Input{{Args: []string{"-I", "{dir}/examples", "{}"}, Files: "examples/*.m4"}},
 	},
 	{
-		Name: "mawk", Configure: autotools, Make: "make -s", Program: "mawk",
+		Name: "mawk", Configure: autotools + shared, Make: "make -s", Program: "mawk",
 		Sources: []string{"[a-lnp-z]*.c", "memory.c"},
 		Inputs:  []Input{{Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Files: "test/*.awk"}, {Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Own: "awk/*.awk"}},
 	},
@@ -139,12 +149,12 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-f", "bin", "-o", "out", "{}"}, Files: "test/*.asm"}},
 	},
 	{
-		Name: "pcre2", Configure: autotools + " --disable-jit", Make: "make -s pcre2test", Program: "pcre2test",
+		Name: "pcre2", Configure: autotools + " --disable-jit" + shared, Make: "make -s pcre2test", Program: "pcre2test",
 		Sources: []string{"src/pcre2_[a-ik-z]*.c"},
 		Inputs:  []Input{{Args: []string{"-q", "{}"}, Files: "testdata/testinput*"}, {Args: []string{"-q", "{}"}, Own: "pcre2/*"}},
 	},
 	{
-		Name: "sed", Configure: autotools, Make: "make -s", Program: "sed/sed",
+		Name: "sed", Configure: autotools + shared, Make: "make -s", Program: "sed/sed",
 		Sources: []string{"sed/*.c"},
 		Inputs:  []Input{{Args: []string{"-n", "-f", "{dir}/testsuite/dc.sed"}, Own: "sed/*.dc", Stdin: true}, {Args: []string{"-f", "{}", "{dir}/README"}, Own: "sed/*.sed"}},
 	},
@@ -159,17 +169,17 @@ var Packages = []Package{
 		Inputs: []Input{{Args: one, Files: "resources/*.xml"}, {Args: one, Own: "xml/*.xml"}},
 	},
 	{
-		Name: "tre", Configure: autotools, Make: "make -s", Program: "src/agrep",
+		Name: "tre", Configure: autotools + shared, Make: "make -s", Program: "src/agrep",
 		Sources: []string{"lib/*.c", "src/agrep.c"},
 		Inputs:  []Input{{Args: []string{"-2", "-n", "approximate", "{}"}, Files: "[A-T]*"}, {Args: []string{"-E", "3", "-i", "--show-position", "(lib|reg)[a-z]+ +", "{}"}, Files: "[A-T]*"}},
 	},
 	{
-		Name: "units", Configure: autotools, Make: "make -s units", Program: "units",
+		Name: "units", Configure: autotools + shared, Make: "make -s units", Program: "units",
 		Sources: []string{"units.c", "parse.tab.c", "strfunc.c"},
 		Inputs:  []Input{{Args: []string{"-f", "{dir}/definitions.units", "-q"}, Own: "units/*.txt", Stdin: true}},
 	},
 	{
-		Name: "yajl", Configure: "mkdir -p truth/yajl && cp src/api/*.h truth/yajl && sed -e 's/..YAJL_MAJOR./2/;s/..YAJL_MINOR./1/;s/..YAJL_MICRO./0/' src/api/yajl_version.h.cmake > truth/yajl/yajl_version.h",
+		Name: "yajl", Configure: yajlConfiguration,
 		Compile: &Compile{Sources: []string{"src/*.c", "test/parsing/yajl_test.c"}, Flags: "-Itruth -Isrc -Isrc/api", Libs: "-lm"},
 		Program: "truth-program", Sources: []string{"src/*.c"},
 		Inputs: []Input{{Args: one, Files: "test/parsing/cases/*.json"}},
@@ -199,5 +209,67 @@ var Packages = []Package{
 		},
 		Program: "truth-program", Sources: []string{"pbzip2.cpp", "BZ2StreamScanner.cpp"},
 		Inputs: []Input{{Args: []string{"-c", "-p3", "-b1", "-1", "{}"}, Files: "[A-Zp]*"}, {Args: []string{"-c", "-p2", "-b1", "-1", "-r", "{}"}, Files: "*.cpp"}},
+	},
+	{
+		Name: "pigz", Threads: true,
+		Compile: &Compile{Sources: []string{"pigz.c", "yarn.c", "try.c"}, Flags: "-DNOZOPFLI -pthread", Libs: "-lz -lm -pthread"},
+		Program: "truth-program", Sources: []string{"pigz.c", "yarn.c"},
+		Inputs: []Input{
+			{Args: []string{"-n", "-c", "-p3", "-b32", "-1", "{}"}, Files: "[A-Zpt]*"}, {Args: []string{"-n", "-c", "-p2", "-b32", "-i", "{}"}, Files: "*.[ch]"},
+			{Args: []string{"-n", "-c", "-p4", "-b32", "-R", "-9", "{}"}, Files: "pigz.*"},
+		},
+	},
+	{
+		Name: "plzip", Threads: true,
+		Compile: &Compile{Sources: []string{"*.cc"}, Flags: `-DPROGVERSION='"1"' -D_FILE_OFFSET_BITS=64 -pthread`, Libs: "-llz -pthread"},
+		Program: "truth-program", Sources: []string{"compress.cc", "dec*.cc"},
+		Inputs: []Input{
+			{Args: []string{"-1", "-n3", "-s4KiB", "-B8KiB", "-c", "{}"}, Files: "[a-m]*.cc"}, {Args: []string{"-1", "-n2", "-s4KiB", "-B8KiB"}, Files: "[A-Z]*", Stdin: true},
+			{Args: []string{"-n3", "-dc", "{}"}, Files: "testsuite/test*.lz"}, {Args: []string{"-n2", "-d"}, Files: "testsuite/test*.lz", Stdin: true},
+		},
+	},
+	{
+		Name: "lbzip2", Threads: true, Configure: autotools + shared, Make: "make -s", Program: "src/lbzip2",
+		Sources: []string{"src/process.c", "src/compress.c", "src/expand.c"},
+		Inputs: []Input{
+			{Args: []string{"-1", "-n3", "-c", "{}"}, Files: "src/*.c"}, {Args: []string{"-1", "-n2", "-z"}, Files: "[A-Zac]*", Stdin: true},
+			{Args: []string{"-n3", "-dc", "{}"}, Files: "tests/[a-z]*.bz2"},
+		},
+	},
+	{
+		Name: "lz4-threads", Debian: "lz4", Threads: true,
+		Compile: &Compile{Sources: []string{"lib/lz4.c"}, Flags: "-Ilib -pthread", Libs: "-pthread", Driver: "pipeline-lz4.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-pipeline-lz4.c"},
+		Inputs: []Input{{Args: one, Files: "programs/*.[ch]"}, {Args: one, Files: "examples/*.c"}},
+	},
+	{
+		Name: "jansson-threads", Debian: "jansson", Threads: true, Configure: janssonConfiguration,
+		Compile: &Compile{Sources: []string{"src/*.c"}, Flags: "-Isrc -DHAVE_STDINT_H -DHAVE_LOCALE_H -pthread", Libs: "-pthread", Driver: "cache-jansson.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-cache-jansson.c"},
+		Inputs: []Input{{Args: one, Files: "test/suites/valid/*/input"}},
+	},
+	{
+		Name: "yajl-threads", Debian: "yajl", Threads: true, Configure: yajlConfiguration,
+		Compile: &Compile{Sources: []string{"src/*.c"}, Flags: "-Itruth -Isrc -Isrc/api -pthread", Libs: "-lm -pthread", Driver: "pool-yajl.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-pool-yajl.c"},
+		Inputs: []Input{{Args: one, Files: "test/parsing/cases/*.json"}},
+	},
+	{
+		Name: "tinyxml2-threads", Debian: "tinyxml2", Threads: true,
+		Compile: &Compile{Sources: []string{"tinyxml2.cpp"}, Flags: "-I. -pthread", Libs: "-pthread", Driver: "accounts-tinyxml2.cpp"},
+		Program: "truth-program", Sources: []string{"truth-driver-accounts-tinyxml2.cpp"},
+		Inputs: []Input{{Args: one, Files: "resources/*.xml"}, {Args: one, Own: "xml/*.xml"}},
+	},
+	{
+		Name: "cjson-signals", Debian: "cjson", Signals: true,
+		Compile: &Compile{Sources: []string{"cJSON.c"}, Flags: "-I.", Libs: "-lm", Driver: "samples-cjson.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-samples-cjson.c"},
+		Inputs: []Input{{Args: one, Files: "tests/inputs/test*"}},
+	},
+	{
+		Name: "libcsv-signals", Debian: "libcsv", Signals: true,
+		Compile: &Compile{Sources: []string{"libcsv.c"}, Flags: "-I.", Driver: "children-csv.c"},
+		Program: "truth-program", Sources: []string{"truth-driver-children-csv.c"},
+		Inputs: []Input{{Args: one, Files: "tests/*.csv"}, {Args: one, Files: "*.[ch]"}},
 	},
 }
