@@ -20,6 +20,9 @@ import (
 
 // judge diagnoses the mutants of a list in each way, unless the same code did before.
 func (b *bench) judge(ctx context.Context, list []store.Entry) error {
+	if err := b.buildTool(ctx); err != nil {
+		return err
+	}
 	makers := map[string]*mutant.Workshop{}
 	defer func() {
 		for _, w := range makers {

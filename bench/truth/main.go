@@ -127,7 +127,7 @@ func open(ctx context.Context, o *options) (*bench, error) {
 	if b.code, err = store.ReadCode(ctx, o.root); err != nil {
 		return nil, err
 	}
-	return b, b.buildTool(ctx)
+	return b, nil
 }
 
 // selected are the entries of the packages that are asked for.

@@ -23,6 +23,9 @@ const (
 // quick judges recordings that are kept, and prints the totals.
 func (b *bench) quick(ctx context.Context) error {
 	b.until = time.Now().Add(quickTime)
+	if err := b.buildTool(ctx); err != nil {
+		return err
+	}
 	b.tool.Limit = min(b.tool.Limit, 30*time.Second)
 	var results []store.Result
 	for _, e := range store.Spread(b.selected()) {

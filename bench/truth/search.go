@@ -57,10 +57,14 @@ func (b *bench) workshop(ctx context.Context, p *source.Package) (*mutant.Worksh
 const shareOfOperator = 4
 
 func (b *bench) searchIn(ctx context.Context, w *mutant.Workshop, name string) error {
+	if err := b.prune(w, name); err != nil {
+		return err
+	}
 	operators, err := b.operators(w, name)
 	if err != nil {
 		return err
 	}
+	tried := map[string]bool{} // several seeds may make one bug
 	for seed := range uint64(b.options.tries) {
 		if b.count(name) >= b.options.search || b.timeUp(ctx) {
 			return nil
@@ -69,9 +73,10 @@ func (b *bench) searchIn(ctx context.Context, w *mutant.Workshop, name string) e
 		if err != nil {
 			return err
 		}
-		if operators[m.Bug.Operator] > b.options.search/shareOfOperator {
+		if operators[m.Bug.Operator] > b.options.search/shareOfOperator || tried[store.Digest(m)] {
 			continue
 		}
+		tried[store.Digest(m)] = true
 		k, err := b.make(ctx, w, m)
 		if err != nil {
 			return err
@@ -85,6 +90,25 @@ func (b *bench) searchIn(ctx context.Context, w *mutant.Workshop, name string) e
 			return err
 		}
 	}
+	return nil
+}
+
+// prune removes the mutants of a package whose seeds make other bugs now.
+func (b *bench) prune(w *mutant.Workshop, name string) error {
+	var kept []store.Entry
+	for _, e := range b.list {
+		if e.Package == name {
+			m, err := w.Choose(e.Seed)
+			if err != nil {
+				return err
+			}
+			if m.Version != e.Version || store.Digest(m) != e.Digest {
+				continue
+			}
+		}
+		kept = append(kept, e)
+	}
+	b.list = kept
 	return nil
 }
 

@@ -1,14 +1,13 @@
 package mutant
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/source"
@@ -54,8 +53,9 @@ type Site struct {
 	Bug  inject.Mutation
 }
 
-// Sites are the bugs in those lines of a package that its inputs execute.
-func Sites(src *source.Unpacked, covered tree.Lines) ([]Site, error) {
+// Sites are the bugs that change what a package does on one of its inputs, of which covered
+// has the executed lines.
+func Sites(src *source.Unpacked, covered []tree.Lines) ([]Site, error) {
 	files, err := src.Files(src.Dir)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,8 @@ func Sites(src *source.Unpacked, covered tree.Lines) ([]Site, error) {
 			return nil, err
 		}
 		for _, b := range bugs {
-			if (b.Class == inject.Concurrency) == src.Threads && reached(covered[name], &b) {
+			reached := func(lines tree.Lines) bool { return reaches(lines[name], &b) }
+			if (b.Class == inject.Concurrency) == src.Concurrent() && slices.ContainsFunc(covered, reached) {
 				sites = append(sites, Site{name, b})
 			}
 		}
@@ -79,10 +80,11 @@ func Sites(src *source.Unpacked, covered tree.Lines) ([]Site, error) {
 	return sites, nil
 }
 
-// reached reports whether a line of the changed statement is executed.
-func reached(covered map[int]bool, b *inject.Mutation) bool {
-	for line := b.Line; line <= b.Last; line++ {
-		if covered[line] {
+// reaches reports whether a run that executed these lines of the file is changed by the bug.
+// Where the body of a check is on the line of the condition, all of the line must be executed.
+func reaches(lines map[int]tree.Extent, b *inject.Mutation) bool {
+	for _, line := range b.Effect {
+		if lines[line] == tree.Wholly || lines[line] == tree.Partly && !b.Conditional {
 			return true
 		}
 	}
@@ -90,22 +92,17 @@ func reached(covered map[int]bool, b *inject.Mutation) bool {
 }
 
 // Choose picks the bug of a seed: first an operator, so that rare ones occur as often as
-// others, then one of its places.
+// others, then one of its places. The seed ranks the operators and the places, so one more of
+// either changes the choice of few seeds.
 func Choose(id ID, sites []Site, levels []tree.Variant) (*Mutant, error) {
-	byOperator := map[string][]Site{}
-	for _, s := range sites {
-		byOperator[s.Bug.Operator] = append(byOperator[s.Bug.Operator], s)
-	}
-	if len(byOperator) == 0 {
+	if len(sites) == 0 {
 		return nil, fmt.Errorf("mutant: %s: no place for a bug", id)
 	}
-	var names []string
-	for name := range byOperator {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, strings.Compare)
-	random := rand.New(rand.NewPCG(id.hash("choice"), id.Seed))
-	of := byOperator[names[random.IntN(len(names))]]
-	s := of[random.IntN(len(of))]
-	return &Mutant{ID: id, Level: levels[random.IntN(len(levels))].Name, File: s.File, Bug: s.Bug}, nil
+	rank := func(s Site) uint64 { return id.hash("operator " + s.Bug.Operator) }
+	operator := slices.MinFunc(sites, func(a, b Site) int { return cmp.Compare(rank(a), rank(b)) }).Bug.Operator
+	rank = func(s Site) uint64 { return id.hash("place " + s.File + " " + s.Bug.Key()) }
+	of := slices.DeleteFunc(slices.Clone(sites), func(s Site) bool { return s.Bug.Operator != operator })
+	s := slices.MinFunc(of, func(a, b Site) int { return cmp.Compare(rank(a), rank(b)) })
+	level := levels[id.hash("level")%uint64(len(levels))]
+	return &Mutant{ID: id, Level: level.Name, File: s.File, Bug: s.Bug}, nil
 }

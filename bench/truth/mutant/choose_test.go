@@ -34,10 +34,16 @@ func TestHoldOut(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	site := func(operator string, line int) Site {
-		return Site{"a.c", inject.Mutation{Operator: operator, Line: line}}
+	text := "void f(char *a, int i) {\n\ta[i] = 1;\n\ta[i] = a[i] + 2;\n\ta[i] = '\\0';\n}\n"
+	bugs, err := inject.Find("a.c", []byte(text))
+	if err != nil {
+		t.Fatal(err)
 	}
-	sites := []Site{site("index", 1), site("index", 2), site("index", 3), site("index", 4), site("index", 5), site("terminator", 9)}
+	var sites []Site
+	for _, b := range bugs {
+		sites = append(sites, Site{"a.c", b})
+	}
+	moved := 0
 	rare, levels := 0, map[string]int{}
 	for seed := range uint64(400) {
 		id := ID{"p", "1", seed}
@@ -49,10 +55,20 @@ func TestChoose(t *testing.T) {
 		if err != nil || again.Bug.Line != m.Bug.Line || again.Level != m.Level {
 			t.Fatalf("seed %d makes %+v and %+v, %v", seed, m, again, err)
 		}
+		fewer, err := Choose(id, sites[1:], tree.Plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fewer.Bug.Key() != m.Bug.Key() {
+			moved++
+		}
 		if m.Bug.Operator == "terminator" {
 			rare++
 		}
 		levels[m.Level]++
+	}
+	if moved > 60 {
+		t.Errorf("one place less changes %d of 400 choices", moved)
 	}
 	if rare < 150 || rare > 250 || levels["O0"] < 150 || levels["O2"] < 150 {
 		t.Errorf("%d of 400 are of the rare operator; levels are %v", rare, levels)
@@ -69,7 +85,7 @@ func TestSites(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := &source.Unpacked{Package: &source.Package{Sources: []string{"*.c"}}, Dir: dir}
-	sites, err := Sites(src, tree.Lines{"a.c": {2: true, 4: true}})
+	sites, err := Sites(src, []tree.Lines{{"a.c": {2: tree.Wholly}}, {"a.c": {4: tree.Partly}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +97,7 @@ func TestSites(t *testing.T) {
 		t.Errorf("the lines are %v", lines)
 	}
 	src.Threads = true
-	if sites, err := Sites(src, tree.Lines{"a.c": {2: true}}); err != nil || len(sites) != 0 {
+	if sites, err := Sites(src, []tree.Lines{{"a.c": {2: tree.Wholly}}}); err != nil || len(sites) != 0 {
 		t.Errorf("bugs of memory in a program for those of concurrency: %v, %v", sites, err)
 	}
 }

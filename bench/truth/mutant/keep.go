@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/limit"
@@ -48,8 +49,10 @@ const (
 	Signal Failure = "signal"
 	Status Failure = "status"
 	Silent Failure = "silent"
-	// Hang is for threads alone: a loop without end is no failure that a run shows.
+	// Hang is for threads and signals alone: all threads sleep for ever.
 	Hang Failure = "hang"
+	// endless is no failure that a run shows.
+	endless Failure = "endless"
 )
 
 // attempts is how many runs a failure of threads may need.
@@ -71,6 +74,7 @@ const (
 	NotCompiled Drop = "does not compile"
 	NoEffect    Drop = "does not fail"
 	AlwaysFails Drop = "fails on every input"
+	Endless     Drop = "does not end"
 )
 
 // Choose is the mutant of a seed, which may be of no use.
@@ -78,8 +82,12 @@ func (w *Workshop) Choose(seed uint64) (*Mutant, error) {
 	return Choose(ID{w.src.Name, w.src.Version, seed}, w.sites, tree.Plain)
 }
 
+// mostTried is how many of the inputs that reach a bug are tried.
+const mostTried = 8
+
 // Make builds a mutant and tries it. It is nil if it is of no use, for the reason that Drop
-// gives. The program is copied to the path.
+// gives. The program is copied to the path. The build with the sanitizer is tried first:
+// most mutants that it has nothing against do not fail at all.
 func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept, _ Drop, err error) {
 	text, err := os.ReadFile(filepath.Join(w.src.Dir, m.File))
 	if err != nil {
@@ -88,17 +96,22 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	mutated := m.Bug.Apply(text)
 	plain := w.plain[m.Level]
 	defer func() { err = errors.Join(err, plain.Restore(), w.checked.Restore()) }()
-	for _, t := range []*tree.Tree{plain, w.checked} {
-		if err := t.Change(ctx, m.File, mutated); err != nil {
-			return nil, NotCompiled, ignoreBuild(err)
-		}
+	if err := w.checked.Change(ctx, m.File, mutated); err != nil {
+		return nil, NotCompiled, ignoreBuild(err)
 	}
-	k, drop, err := w.try(ctx, m, plain)
-	if err != nil || drop != "" {
+	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects}}}
+	t.inputs, t.kept.Passing = w.reaching(m)
+	if drop, err := t.suspect(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
-	k.Original, k.Program = plain.Original(), program
-	return k, "", copyProgram(plain.Executable(), program)
+	if err := plain.Change(ctx, m.File, mutated); err != nil {
+		return nil, NotCompiled, ignoreBuild(err)
+	}
+	if drop, err := t.run(ctx); err != nil || drop != "" {
+		return nil, drop, err
+	}
+	t.kept.Original, t.kept.Program = plain.Original(), program
+	return t.kept, "", copyProgram(plain.Executable(), program)
 }
 
 func ignoreBuild(err error) error {
@@ -109,65 +122,96 @@ func ignoreBuild(err error) error {
 	return err
 }
 
-// try runs a mutant on every input. Of the inputs that it fails on, one on which the plain
-// program fails too comes first; if there is none, the sanitizer looks at every input.
-func (w *Workshop) try(ctx context.Context, m *Mutant, plain *tree.Tree) (*Kept, Drop, error) {
-	k := &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects}}
-	same := make([]bool, len(w.originals))
+// reaching are inputs that reach a bug, from all parts of the list, and the number of the
+// others: on those the mutant is the original.
+func (w *Workshop) reaching(m *Mutant) (some []*original, others int) {
+	var all []*original
 	for i := range w.originals {
-		failure, equal, err := w.fails(ctx, plain, &w.originals[i], m.Level)
+		if o := &w.originals[i]; reaches(o.Covered[m.File], &m.Bug) {
+			all = append(all, o)
+		} else {
+			others++
+		}
+	}
+	for i := range min(mostTried, len(all)) {
+		some = append(some, all[i*len(all)/min(mostTried, len(all))])
+	}
+	return some, others
+}
+
+// trial is how a mutant is tried.
+type trial struct {
+	*Workshop
+	plain *tree.Tree
+	kept  *Kept
+	// inputs are those that are run; the first one is the most suspicious.
+	inputs []*original
+}
+
+// suspect runs the build with the sanitizer until it has something against the mutant.
+func (t *trial) suspect(ctx context.Context) (Drop, error) {
+	for i, o := range t.inputs {
+		r, violation, err := t.check(ctx, t.checked.Executable(), o.Run)
 		if err != nil {
-			return nil, "", err
+			return "", err
 		}
-		same[i] = equal
-		if failure != "" && k.Failure != Signal && failure != k.Failure {
-			k.Failure, k.Run = failure, w.originals[i].Run
+		if violation == nil && r.TimedOut && !t.src.Concurrent() {
+			return Endless, nil
+		}
+		if violation != nil || !well(r) {
+			t.kept.Answer.Violation, t.kept.Run = violation, o.Run
+			t.inputs[0], t.inputs[i] = t.inputs[i], t.inputs[0]
+			return "", nil
 		}
 	}
-	if err := w.violate(ctx, k, same); err != nil {
-		return nil, "", err
-	}
-	for _, equal := range same {
-		if equal {
+	return NoEffect, nil
+}
+
+// run runs the plain program. Of the inputs that it fails on, one on which a signal ends it
+// comes first; if there is none, the failure is what the sanitizer reports.
+func (t *trial) run(ctx context.Context) (Drop, error) {
+	k := t.kept
+	suspected := k.Run
+	for _, o := range t.inputs {
+		failure, same, err := t.fails(ctx, t.plain, o, k.Level)
+		switch {
+		case err != nil:
+			return "", err
+		case failure == endless:
+			return Endless, nil
+		case failure != "" && k.Failure != Signal && failure != k.Failure:
+			k.Failure, k.Run = failure, o.Run
+		}
+		if same {
 			k.Passing++
+		}
+		if k.Passing > 0 && (k.Failure == Signal || k.Failure == Hang) {
+			break
 		}
 	}
 	switch {
+	case k.Failure == "" && k.Answer.Violation == nil:
+		return NoEffect, nil
 	case k.Failure == "":
-		return nil, NoEffect, nil
-	case k.Passing == 0:
-		return nil, AlwaysFails, nil
-	}
-	return k, "", nil
-}
-
-// violate looks for the first violation on the failing input, or on all if there is none.
-// same says on which inputs the plain program behaves like the original.
-func (w *Workshop) violate(ctx context.Context, k *Kept, same []bool) error {
-	if k.Failure != "" {
-		_, violation, err := w.check(ctx, w.checked.Executable(), k.Run)
-		k.Answer.Violation = violation
-		return err
-	}
-	for i, o := range w.originals {
-		_, violation, err := w.check(ctx, w.checked.Executable(), o.Run)
+		k.Failure = Silent
+	case !reflect.DeepEqual(k.Run, suspected):
+		_, violation, err := t.check(ctx, t.checked.Executable(), k.Run)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if violation != nil {
-			k.Failure, k.Run, k.Answer.Violation = Silent, o.Run, violation
-			same[i] = false
-			return nil
-		}
+		k.Answer.Violation = violation
 	}
-	return nil
+	if k.Passing == 0 {
+		return AlwaysFails, nil
+	}
+	return "", nil
 }
 
-// fails runs the plain mutant: how it fails, and whether it writes what the original does.
-// A program with threads is run several times; it is the same if one run was.
+// fails runs the plain mutant: how it fails, and whether it writes what the original does. A
+// program of threads or signals is run several times; it is the same if one run was.
 func (w *Workshop) fails(ctx context.Context, t *tree.Tree, o *original, level string) (failure Failure, same bool, err error) {
 	times := 1
-	if w.src.Threads {
+	if w.src.Concurrent() {
 		times = attempts / 2
 	}
 	for range times {
@@ -175,10 +219,10 @@ func (w *Workshop) fails(ctx context.Context, t *tree.Tree, o *original, level s
 		if err != nil {
 			return "", false, err
 		}
-		failure = failureOf(r, w.src.Threads)
+		failure = failureOf(r, w.src.Concurrent())
 		same = same || failure == "" && bytes.Equal(digest(r.Stdout), o.Outputs[level])
 		if failure != "" {
-			return failure, same && w.src.Threads, nil
+			return failure, same && w.src.Concurrent(), nil
 		}
 	}
 	return "", same, nil
@@ -186,10 +230,10 @@ func (w *Workshop) fails(ctx context.Context, t *tree.Tree, o *original, level s
 
 func failureOf(r *limit.Result, threads bool) Failure {
 	switch {
-	case r.TimedOut && threads && r.Used < runLimit/2:
+	case r.Asleep && threads:
 		return Hang
-	case r.TimedOut:
-		return ""
+	case r.TimedOut || r.Asleep:
+		return endless
 	case r.Signal != 0:
 		return Signal
 	case r.Status != 0:

@@ -20,14 +20,16 @@ const (
 	// runLimit is how long a plain run may use the processor, slowLimit one with a sanitizer.
 	// A busy machine may take wait times as long.
 	runLimit  = 3 * time.Second
-	slowLimit = 15 * time.Second
+	slowLimit = 8 * time.Second
 	wait      = 5
+	// asleep is how long all threads sleep in a run that hangs.
+	asleep = 3 * time.Second
 	// shortLimit is how long the original may use it: an input that takes longer is not used.
 	shortLimit = 400 * time.Millisecond
 	// memory bounds plain runs, in MiB.
 	memory = 2048
 	// mostRuns is how many inputs of a package are used.
-	mostRuns = 16
+	mostRuns = 40
 )
 
 // Workshop makes the mutants of one package.
@@ -48,6 +50,7 @@ type original struct {
 	Run source.Run
 	// Outputs are hashes, by variant.
 	Outputs map[string][]byte
+	Covered tree.Lines
 }
 
 // Folders are the directories of a workshop.
@@ -82,41 +85,37 @@ func Open(ctx context.Context, src *source.Unpacked, f Folders, note func(string
 	if err != nil {
 		return nil, err
 	}
-	covered, err := w.originalRuns(ctx, covering, f, note)
-	if err != nil {
+	if err := w.originalRuns(ctx, covering, f, note); err != nil {
 		return nil, err
+	}
+	var covered []tree.Lines
+	for _, o := range w.originals {
+		covered = append(covered, o.Covered)
 	}
 	w.sites, err = Sites(src, covered)
 	return w, err
 }
 
-// behaviour is what the runs of the original tell; it is kept in a file.
-type behaviour struct {
-	Originals []original
-	Covered   tree.Lines
-}
-
 // originalRuns runs the original on every input, unless that was done before.
-func (w *Workshop) originalRuns(ctx context.Context, covering *tree.Tree, f Folders, note func(string)) (tree.Lines, error) {
+func (w *Workshop) originalRuns(ctx context.Context, covering *tree.Tree, f Folders, note func(string)) error {
 	path := filepath.Join(f.Build, w.src.Name, "originals-"+covering.Description()[:16]+".json")
-	var b behaviour
-	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &b) == nil {
-		w.originals = b.Originals
-		return b.Covered, nil
+	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &w.originals) == nil {
+		return nil
 	}
 	note(w.src.Name + ": running the original")
 	if err := w.chooseRuns(ctx, f.Inputs); err != nil {
-		return nil, err
+		return err
 	}
-	covered, err := w.covered(ctx, covering)
+	for i := range w.originals {
+		if err := w.cover(ctx, covering, &w.originals[i]); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(w.originals)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	text, err := json.Marshal(behaviour{w.originals, covered})
-	if err != nil {
-		return nil, err
-	}
-	return covered, os.WriteFile(path, text, 0o644)
+	return os.WriteFile(path, text, 0o644)
 }
 
 // Inputs counts the inputs on which the original is sound.
@@ -149,7 +148,7 @@ func (w *Workshop) chooseRuns(ctx context.Context, inputs string) error {
 			return err
 		}
 		if sound {
-			w.originals = append(w.originals, original{all[i], outputs})
+			w.originals = append(w.originals, original{Run: all[i], Outputs: outputs})
 		}
 	}
 	if len(w.originals) < 2 {
@@ -182,14 +181,14 @@ func digest(output []byte) []byte {
 }
 
 func well(r *limit.Result) bool {
-	return r.Status == 0 && r.Signal == 0 && !r.TimedOut && !r.Cut
+	return r.Status == 0 && r.Signal == 0 && !r.TimedOut && !r.Asleep && !r.Cut
 }
 
 func (w *Workshop) run(ctx context.Context, program string, run source.Run) (*limit.Result, error) {
 	if err := limit.Empty(w.scratch); err != nil {
 		return nil, err
 	}
-	return limit.Run(ctx, limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: runLimit, Time: wait * runLimit, Memory: memory})
+	return limit.Run(ctx, limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: runLimit, Time: wait * runLimit, Asleep: asleep, Memory: memory})
 }
 
 // check runs the program with the sanitizer.
@@ -200,7 +199,7 @@ func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*
 	log := filepath.Join(w.scratch, "sanitizer")
 	common := "log_path=" + log + ":exitcode=99:"
 	r, err := limit.Run(ctx, limit.Command{
-		Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: slowLimit, Time: wait * slowLimit,
+		Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: slowLimit, Time: wait * slowLimit, Asleep: asleep,
 		Env: []string{
 			"ASAN_OPTIONS=" + common + "detect_leaks=0:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:allocator_may_return_null=1:disable_coredump=1",
 			"UBSAN_OPTIONS=" + common + "print_stacktrace=1",
@@ -217,12 +216,15 @@ func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*
 	return r, sanitizer.Read(text, w.checked.Top), nil
 }
 
-// covered are the lines that the runs execute.
-func (w *Workshop) covered(ctx context.Context, t *tree.Tree) (tree.Lines, error) {
-	for _, o := range w.originals {
-		if _, err := w.run(ctx, t.Executable(), o.Run); err != nil {
-			return nil, err
-		}
+// cover finds out which lines a run executes.
+func (w *Workshop) cover(ctx context.Context, t *tree.Tree, o *original) error {
+	if err := t.Forget(); err != nil {
+		return err
 	}
-	return t.Covered(ctx)
+	if _, err := w.run(ctx, t.Executable(), o.Run); err != nil {
+		return err
+	}
+	var err error
+	o.Covered, err = t.Covered(ctx)
+	return err
 }

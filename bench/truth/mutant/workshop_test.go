@@ -102,9 +102,9 @@ func TestFailureOf(t *testing.T) {
 		{limit.Result{}, false, ""},
 		{limit.Result{Status: 2}, false, Status},
 		{limit.Result{Signal: 11}, true, Signal},
-		{limit.Result{Signal: 9, TimedOut: true}, false, ""},
-		{limit.Result{Signal: 9, TimedOut: true}, true, Hang},
-		{limit.Result{Signal: 9, TimedOut: true, Used: runLimit}, true, ""},
+		{limit.Result{Signal: 9, Asleep: true}, false, endless},
+		{limit.Result{Signal: 9, Asleep: true}, true, Hang},
+		{limit.Result{Signal: 9, TimedOut: true}, true, endless},
 	} {
 		if got := failureOf(&test.r, test.threads); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.r, got, test.want)

@@ -21,16 +21,15 @@ func (t *Tree) writeMakefile() error {
 	return os.WriteFile(filepath.Join(t.Top, makefile), []byte(text), 0o644)
 }
 
-// addDriver puts the main function of ours among the sources.
-func (t *Tree) addDriver() error {
+// addDriver puts the main function of ours, of a directory, among the sources.
+func (t *Tree) addDriver(dir string) (err error) {
 	if t.Compile == nil || t.Compile.Driver == "" {
 		return nil
 	}
-	content, err := os.ReadFile(filepath.Join(t.drivers, t.Compile.Driver))
-	if err != nil {
+	if t.driver, err = os.ReadFile(filepath.Join(dir, t.Compile.Driver)); err != nil {
 		return fmt.Errorf("tree: %w", err)
 	}
-	return os.WriteFile(filepath.Join(t.Dir, driver(t.Compile.Driver)), content, 0o644)
+	return os.WriteFile(filepath.Join(t.Dir, driver(t.Compile.Driver)), t.driver, 0o644)
 }
 
 func driver(name string) string { return "truth-driver-" + name }

@@ -22,8 +22,8 @@ type Tree struct {
 	Variant Variant
 	// Top is the top of the copy.
 	Top string
-	// drivers is the directory of the main functions of ours.
-	drivers string
+	// driver is the text of the main function of ours; empty: the program has its own.
+	driver []byte
 	// changed is the file that differs from the original; empty: none.
 	changed string
 }
@@ -49,11 +49,14 @@ const (
 // Open returns the tree of a variant under a directory. It is made and built unless it was
 // before from the same description.
 func Open(ctx context.Context, src *source.Unpacked, v Variant, dir, drivers string) (*Tree, error) {
-	t := &Tree{Unpacked: src, Variant: v, Top: filepath.Join(dir, src.Name, v.Name), drivers: drivers}
+	t := &Tree{Unpacked: src, Variant: v, Top: filepath.Join(dir, src.Name, v.Name)}
+	if err := t.addDriver(drivers); err != nil {
+		return nil, err
+	}
 	if text, err := os.ReadFile(t.stamp()); err == nil && string(text) == t.Description() {
 		return t, t.reopen()
 	}
-	if err := errors.Join(t.addDriver(), t.copySources(ctx)); err != nil {
+	if err := t.copySources(ctx); err != nil {
 		return nil, err
 	}
 	if src.Configure != "" {
@@ -96,7 +99,8 @@ func (t *Tree) stamp() string { return t.Top + ".built" }
 
 // Description is a hash of all that decides how the tree is built.
 func (t *Tree) Description() string {
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %+v %s %s %s %+v %+v", t.Version, t.Variant, t.Configure, t.Make, t.Program, t.Compile, t.Inputs)))
+	text := fmt.Appendf(nil, "%s %+v %s %s %s %+v %+v", t.Version, t.Variant, t.Configure, t.Make, t.Program, t.Compile, t.Inputs)
+	return fmt.Sprintf("%x", sha256.Sum256(append(text, t.driver...)))
 }
 
 // journal names the file that is changed while it is.

@@ -11,7 +11,7 @@ import (
 	"diagnose/bench/truth/source"
 )
 
-const first = "#include <stdio.h>\nint word(void);\nint main(int n, char **v)\n{\n\tif (n > 1)\n\t\tputs(v[1]);\n\tprintf(\"%d\\n\", word());\n\treturn 0;\n}\n"
+const first = "#include <stdio.h>\nint word(void);\nint main(int n, char **v)\n{\n\tif (n > 1)\n\t\tputs(v[1]);\n\tprintf(\"%d\\n\", word());\n\n\tif (n > 2) return 1;\n\treturn 0;\n}\n"
 
 // open builds a program of two files.
 func open(t *testing.T, dir string, v Variant) *Tree {
@@ -99,7 +99,13 @@ func TestCovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if main := lines["main.c"]; !main[5] || main[6] || !main[7] || !lines["word.c"][1] {
+	if main := lines["main.c"]; main[5] == 0 || main[6] != 0 || main[7] != Wholly || lines["word.c"][1] != Wholly || main[9] != Partly {
 		t.Errorf("covered are %v", lines)
+	}
+	if err := tree.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := tree.Covered(t.Context()); len(lines) != 0 || err != nil {
+		t.Errorf("after Forget: %v, %v", lines, err)
 	}
 }
