@@ -32,8 +32,8 @@ type Mutation struct {
 	Last int `json:"last"`
 	// Objects are the identifiers that the bug is about: variables, members, locks.
 	Objects []string `json:"objects,omitempty"`
-	// Root are the lines that a diagnosis may name as the root, Line among them: of a
-	// removal also the other lines of the block that name an object.
+	// Root are the lines that a diagnosis may name as the root: those that are changed, and of
+	// a removal also its neighbours that name an object.
 	Root []int `json:"root"`
 	// Effect are lines of which one must be executed for the bug to change anything: of a
 	// removed check the lines of its body, else those from Line to Last.
@@ -128,7 +128,13 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 			Original: f.text(statement), edits: change.edits,
 		}
 		m.Root = lines(m.Line, m.Last)
-		if change.removes {
+		for _, e := range m.edits {
+			m.Root = append(m.Root, lines(f.lineAt(e.start), f.lineAt(max(e.start, e.end-1)))...)
+		}
+		switch {
+		case change.section != nil:
+			m.Root = append(m.Root, lines(lineOf(change.section[0]), lastLine(change.section[1], true))...)
+		case change.removes:
 			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
 		}
 		m.Effect = lines(m.Line, m.Last)
@@ -161,22 +167,32 @@ func (f *file) keepsLines(m *Mutation) bool {
 	return true
 }
 
-// neighbours are the lines of the other statements of a block that name one of the objects.
-func (f *file) neighbours(statement *sitter.Node, objects []string) (lines []int) {
-	block := statement.Parent()
-	if block == nil {
-		return nil
-	}
-	for i := range int(block.NamedChildCount()) {
-		other := block.NamedChild(i)
-		for _, id := range f.identifiers(other) {
-			if slices.Contains(objects, id.name) {
-				lines = append(lines, id.line)
+// neighbours are the lines that name one of the objects in the nearest statement of the block
+// that does, before and after a statement.
+func (f *file) neighbours(statement *sitter.Node, objects []string) (found []int) {
+	for _, side := range [][]*sitter.Node{before(statement), after(statement)} {
+		for _, s := range side {
+			if list := f.naming(s, objects); len(list) > 0 {
+				found = append(found, list...)
+				break
 			}
 		}
 	}
-	return lines
+	return found
 }
+
+// naming are the lines of a statement that name one of the objects.
+func (f *file) naming(s *sitter.Node, objects []string) (found []int) {
+	for _, id := range f.identifiers(s) {
+		if slices.Contains(objects, id.name) {
+			found = append(found, id.line)
+		}
+	}
+	return found
+}
+
+// lineAt is the line of a byte.
+func (f *file) lineAt(offset int) int { return bytes.Count(f.source[:offset], []byte("\n")) + 1 }
 
 type identifier struct {
 	name string

@@ -91,7 +91,7 @@ func lockPair(f *file, n *sitter.Node) []change {
 	if lock == nil || len(body) == 0 {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n), f.blank(unlock)}, objects: f.about(lock, body), removes: true}}
+	return []change{{edits: []edit{f.blank(n), f.blank(unlock)}, objects: f.about(lock, body), removes: true, section: []*sitter.Node{n, unlock}}}
 }
 
 // cutSection releases a lock in the middle of its section.
@@ -102,7 +102,7 @@ func cutSection(f *file, n *sitter.Node) []change {
 	}
 	s := body[len(body)/2]
 	at := int(s.StartByte())
-	return []change{{edits: []edit{{at, at, f.text(unlock) + " " + f.text(n) + " "}}, objects: f.about(lock, body), removes: true, at: s}}
+	return []change{{edits: []edit{{at, at, f.text(unlock) + " " + f.text(n) + " "}}, objects: f.about(lock, body), removes: true, section: []*sitter.Node{n, unlock}, at: s}}
 }
 
 // lockOrder takes two locks in the other order.

@@ -233,7 +233,7 @@ func memberInitialisation(f *file, n *sitter.Node) []change {
 		return nil
 	}
 	if name, args := f.callStatement(n); (name == "memset" || name == "bzero") && len(args) > 0 {
-		return []change{{edits: []edit{f.blank(n)}, objects: f.names(args[0]), removes: true}}
+		return []change{{edits: []edit{f.blank(n)}, objects: f.member(args[0]), removes: true}}
 	}
 	a := n.NamedChild(0)
 	left, right := a.ChildByFieldName("left"), a.ChildByFieldName("right")
@@ -243,7 +243,18 @@ func memberInitialisation(f *file, n *sitter.Node) []change {
 	if t := right.Type(); t != "number_literal" && t != "null" && f.text(right) != "NULL" {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(left), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true}}
+}
+
+// member is the name of what an expression denotes: of a member, not of what it is in.
+func (f *file) member(n *sitter.Node) []string {
+	if field := n.ChildByFieldName("field"); field != nil {
+		return f.names(field)
+	}
+	if argument := n.ChildByFieldName("argument"); argument != nil {
+		return f.member(argument)
+	}
+	return f.names(n)
 }
 
 // stackAddress makes a static array a local one where the function returns its address.
@@ -330,5 +341,5 @@ func terminator(f *file, n *sitter.Node) []change {
 	if left == nil || right == nil || f.text(right) != `'\0'` && f.text(right) != `L'\0'` {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(left), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true}}
 }

@@ -24,6 +24,9 @@ type change struct {
 	removes bool
 	// at is the statement that is changed, if it is not the one around the node.
 	at *sitter.Node
+	// section is the first and the last statement of a critical section that the bug is about:
+	// all its lines are the root.
+	section []*sitter.Node
 	// effect is what must be executed for the change to be one, if it is not the statement.
 	effect *sitter.Node
 }

@@ -10,7 +10,7 @@ const shared = " && sed -i /^ac_cv_env_/d ../config.cache"
 // These packages are configured by other tools than the archive's machines have.
 const (
 	janssonConfiguration = "sed -e 's/@json_inline@/inline/;s/@json_have_long_long@/1/;s/@json_have_localeconv@/1/;s/@json_have_atomic_builtins@/1/;s/@json_have_sync_builtins@/1/' src/jansson_config.h.in > src/jansson_config.h && : > src/jansson_private_config.h"
-	yajlConfiguration    = "mkdir -p truth/yajl && cp src/api/*.h truth/yajl && sed -e 's/..YAJL_MAJOR./2/;s/..YAJL_MINOR./1/;s/..YAJL_MICRO./0/' src/api/yajl_version.h.cmake > truth/yajl/yajl_version.h"
+	yajlConfiguration    = "mkdir -p truth/yajl && cp src/api/*.h truth/yajl && sed -e 's/[$]{YAJL_MAJOR}/2/;s/[$]{YAJL_MINOR}/1/;s/[$]{YAJL_MICRO}/0/' src/api/yajl_version.h.cmake > truth/yajl/yajl_version.h"
 )
 
 // one are the arguments of a program that reads one file.

@@ -18,9 +18,9 @@ type Entry struct {
 	Digest string
 }
 
-// Digest is a hash of what a seed makes.
+// Digest is a hash of what a seed makes, and of the answers.
 func Digest(m *mutant.Mutant) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d %s", m.Level, m.File, m.Bug.Operator, m.Bug.Line, m.Bug.Original))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d %v %s", m.Level, m.File, m.Bug.Operator, m.Bug.Line, m.Bug.Root, m.Bug.Original))
 	return fmt.Sprintf("%x", sum[:6])
 }
 
