@@ -134,7 +134,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Files: "test/*.awk"}, {Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Own: "awk/*.awk"}},
 	},
 	{
-		Name: "mujs", Compile: &Compile{Sources: []string{"one.c", "main.c"}, Flags: "-I.", Libs: "-lm"},
+		Name: "mujs", Compile: &Compile{Sources: []string{"js*.c", "regexp.c", "utf.c", "main.c"}, Flags: "-I.", Libs: "-lm"},
 		Program: "truth-program", Sources: []string{"js[a-np-z]*.c", "jsobject.c", "regexp.c", "utf.c"},
 		Inputs: []Input{{Args: one, Own: "js/*.js"}},
 	},
@@ -159,7 +159,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-n", "-f", "{dir}/testsuite/dc.sed"}, Own: "sed/*.dc", Stdin: true}, {Args: []string{"-f", "{}", "{dir}/README"}, Own: "sed/*.sed"}},
 	},
 	{
-		Name: "sqlite3", Configure: "./configure -q --disable-shared --disable-tcl --disable-readline", Make: "make -s sqlite3", Program: "sqlite3",
+		Name: "sqlite3", Configure: "./configure -q --disable-shared --disable-tcl --disable-readline", Make: "make -s sqlite3 USE_AMALGAMATION=0", Program: "sqlite3",
 		Sources: []string{"src/[a-ln-rt-z]*.c", "src/select.c", "src/main.c"},
 		Inputs:  []Input{{Args: []string{":memory:"}, Own: "sql/*.sql", Stdin: true}},
 	},

@@ -1,6 +1,6 @@
 var text = "The quick brown fox jumps over the lazy dog";
 print(text.replace(/(\w)(\w*)/g, "$2$1"), text.split(/\s+/), text.match(/o\w/g), text.search(/fox/));
-print(text.toUpperCase().charAt(4), text.substring(4, 9), text.lastIndexOf("o"), text.slice(-3), escape("a b&c"), decodeURIComponent("%41%20b"));
+print(text.toUpperCase().charAt(4), text.substring(4, 9), text.lastIndexOf("o"), text.slice(-3), encodeURIComponent("a b&c"), decodeURIComponent("%41%20b"));
 print("a-b-c".split("-", 2), "  trim ".trim(), "x".concat("y", 1), "abc".charCodeAt(1), String.fromCharCode(65, 228, 8364));
 print(/^(?:a|b)*?c(?=d)/.exec("abacd"), /(\d+)-\1/.test("12-12"), /[^a-c]{2,4}/i.exec("abcDEFG")[0]);
 function counter() { var n = 0; return { add: function (x) { return n += x; } }; }

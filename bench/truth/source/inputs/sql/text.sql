@@ -1,0 +1,10 @@
+CREATE TABLE words(w TEXT COLLATE NOCASE);
+INSERT INTO words VALUES('Apple'),('banana'),('apple'),('Cherry'),('date'),(NULL),(x'00ff'),(3.5),(12345678901234);
+SELECT w, typeof(w), length(w), hex(w) FROM words ORDER BY w; SELECT DISTINCT w FROM words WHERE w = 'APPLE';
+SELECT substr('abcdef', -3, 2), trim('  x '), instr('hello', 'l'), quote('it''s'), char(65, 66), unicode('a'), coalesce(NULL, 2), nullif(1, 1), iif(1 < 2, 'y', 'n');
+SELECT printf('%5d|%-6s|%08.3f|%x|%q', 42, 'ab', 3.14159, 255, 'it''s'), 'abc' GLOB 'a*', 'abc' LIKE '_B_', round(2.567, 2), abs(-3), max(1, 2, 3), 7 / 2, 7 % 4, 1 << 5, ~3;
+SELECT strftime('%Y-%j %H:%M', '2021-03-04 05:06:07'), julianday('2000-01-01'), date('2020-01-31', '+1 month'), time('12:00', '-90 minutes');
+SELECT json_extract('{"a":[1,{"b":2}]}', '$.a[1].b'), json_array(1, 'x', NULL), json_group_array(w) FROM (SELECT w FROM words WHERE typeof(w) = 'text' ORDER BY w);
+SELECT CAST('12abc' AS INT), CAST(3.9 AS INT), '5' + 3, 'a' || 1, 1 = '1', 'x' < 'y' COLLATE NOCASE, NULL IS NULL, 3 BETWEEN 1 AND 5, 2 IN (1, 2);
+EXPLAIN QUERY PLAN SELECT * FROM words WHERE w > 'b'; CREATE INDEX i ON words(w); SELECT count(*) FROM words WHERE w >= 'b' AND w < 'd';
+SELECT group_concat(w, '+') OVER (ORDER BY rowid ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM words WHERE rowid < 5;

@@ -1,0 +1,12 @@
+CREATE TABLE orders(id INTEGER PRIMARY KEY, person INT, amount REAL, day TEXT DEFAULT '2020-01-01', UNIQUE(person, day));
+CREATE TABLE log(text);
+CREATE TRIGGER noted AFTER INSERT ON orders WHEN new.amount > 50 BEGIN INSERT INTO log VALUES('order ' || new.id); END;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90) INSERT INTO orders(person, amount, day) SELECT i % 9, i * 1.5, date('2020-01-01', '+' || i || ' days') FROM n;
+CREATE VIEW big AS SELECT person, sum(amount) AS total FROM orders GROUP BY person;
+SELECT * FROM big WHERE total > (SELECT avg(total) FROM big) ORDER BY total DESC;
+SELECT count(*) FROM log; SELECT day FROM orders WHERE day LIKE '2020-02-1%' ORDER BY 1;
+INSERT OR IGNORE INTO orders(person, amount, day) VALUES(1, 2, '2020-01-02'); INSERT OR REPLACE INTO orders(person, amount, day) VALUES(2, 9, '2020-01-03');
+SELECT person, amount FROM orders EXCEPT SELECT person, amount FROM orders WHERE amount > 10 UNION SELECT 0, NULL ORDER BY 1, 2;
+SELECT o.id, p.id FROM orders o LEFT JOIN orders p ON p.person = o.person AND p.id > o.id AND p.amount < 20 WHERE o.id < 12;
+ALTER TABLE orders ADD COLUMN note TEXT; UPDATE orders SET note = replace(day, '-', '/') WHERE id IN (SELECT id FROM orders ORDER BY amount LIMIT 5); SELECT note FROM orders WHERE note NOT NULL;
+SAVEPOINT a; DELETE FROM orders; ROLLBACK TO a; RELEASE a; SELECT count(*) FROM orders; PRAGMA integrity_check; VACUUM;
