@@ -82,8 +82,12 @@ func (w *Workshop) Choose(seed uint64) (*Mutant, error) {
 	return Choose(ID{w.src.Name, w.src.Version, seed}, w.sites, tree.Plain)
 }
 
-// mostTried is how many of the inputs that reach a bug are tried.
-const mostTried = 8
+// mostTried is how many of the inputs that reach a bug are tried; of programs of threads or
+// signals, which run several times on each, fewer.
+const (
+	mostTried           = 8
+	mostTriedConcurrent = 3
+)
 
 // Make builds a mutant and tries it. It is nil if it is of no use, for the reason that Drop
 // gives. The program is copied to the path. The build with the sanitizer is tried first:
@@ -133,8 +137,12 @@ func (w *Workshop) reaching(m *Mutant) (some []*original, others int) {
 			others++
 		}
 	}
-	for i := range min(mostTried, len(all)) {
-		some = append(some, all[i*len(all)/min(mostTried, len(all))])
+	n := min(mostTried, len(all))
+	if w.src.Concurrent() {
+		n = min(mostTriedConcurrent, len(all))
+	}
+	for i := range n {
+		some = append(some, all[i*len(all)/n])
 	}
 	return some, others
 }
@@ -185,7 +193,7 @@ func (t *trial) run(ctx context.Context) (Drop, error) {
 		if same {
 			k.Passing++
 		}
-		if k.Passing > 0 && (k.Failure == Signal || k.Failure == Hang) {
+		if k.Passing > 0 && (k.Failure == Signal || k.Failure != "" && t.src.Concurrent()) {
 			break
 		}
 	}
