@@ -57,6 +57,8 @@ func TestOperators(t *testing.T) {
 		{"allocation-size", "p = calloc(n, sizeof *p);\nq = js_malloc(J, n);\ndealloc(n);", []string{"p = calloc((n) - 1, sizeof *p);\nq = js_malloc(J, n);\ndealloc(n);", "p = calloc(n, sizeof *p);\nq = js_malloc(J, (n) - 1);\ndealloc(n);"}, nil},
 		{"second-free", "js_free(J, p->x);\nreturn n;", []string{"js_free(J, p->x); js_free(J, p->x);\nreturn n;"}, nil},
 		{"lock-pair", "possess(m);\nn++;\nrelease(m);", []string{";\nn++;\n;"}, nil},
+		{"lock-pair", "lock(m);\nif (n) { unlock(m); return 0; }\nunlock(m);", []string{";\nif (n) { ; return 0; }\n;"}, nil},
+		{"lost-signal", "s->x = 1;\ns->y = 2;\nsafe_cond_signal(s->c);", []string{"s->x = 1;\ns->y = 2;\n;"}, []int{4}},
 		{"lock-pair", "sched_lock();\nn++;\nsched_unlock();", []string{";\nn++;\n;"}, nil},
 		{"blind-wait", "while (!x)\n pthread_cond_wait(&c, &m);", []string{"if (1)\n pthread_cond_wait(&c, &m);"}, []int{2}},
 		{"last-user", "if (--p->users == 0)\n free(p);", []string{"if ((--p->users == 0, 1))\n free(p);"}, []int{2}},

@@ -71,8 +71,7 @@ func (f *file) section(n *sitter.Node) (lock, unlock *sitter.Node, body []*sitte
 		return nil, nil, nil
 	}
 	for _, s := range after(n) {
-		other, of := f.lockCall(s)
-		if f.masks(n) && f.unmasks(s) || of != "" && of == object && isUnlock(other, name) {
+		if found := f.unlocks(s, n); len(found) == 1 && found[0].Equal(s) {
 			return n.NamedChild(0), s, body
 		}
 		body = append(body, s)
@@ -80,18 +79,36 @@ func (f *file) section(n *sitter.Node) (lock, unlock *sitter.Node, body []*sitte
 	return nil, nil, nil
 }
 
+// unlocks are the statements below one that end the section that lock begins.
+func (f *file) unlocks(s, lock *sitter.Node) (list []*sitter.Node) {
+	name, object := f.lockCall(lock)
+	if other, of := f.lockCall(s); f.masks(lock) && f.unmasks(s) || of != "" && of == object && isUnlock(other, name) {
+		return []*sitter.Node{s}
+	}
+	for i := range int(s.NamedChildCount()) {
+		list = append(list, f.unlocks(s.NamedChild(i), lock)...)
+	}
+	return list
+}
+
 // about are the objects of a critical section: the lock, and what its statements name.
 func (f *file) about(lock *sitter.Node, body []*sitter.Node) []string {
 	return append(f.names(lock), f.names(body...)...)
 }
 
-// lockPair takes out a lock and its unlock.
+// lockPair takes out a lock and its unlock, also those of exits within the section.
 func lockPair(f *file, n *sitter.Node) []change {
 	lock, unlock, body := f.section(n)
 	if lock == nil || len(body) == 0 {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n), f.blank(unlock)}, objects: f.about(lock, body), removes: true, section: []*sitter.Node{n, unlock}}}
+	edits := []edit{f.blank(n), f.blank(unlock)}
+	for _, s := range body {
+		for _, exit := range f.unlocks(s, n) {
+			edits = append(edits, f.blank(exit))
+		}
+	}
+	return []change{{edits: edits, objects: f.about(lock, body), removes: true, section: []*sitter.Node{n, unlock}}}
 }
 
 // cutSection releases a lock in the middle of its section.
@@ -148,7 +165,7 @@ func lostSignal(f *file, n *sitter.Node) []change {
 	if !isOne(name, signals) || !inBlock(n) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(append(args, n)...), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true}}
 }
 
 // blindWait waits without a look at the condition: a signal that was sent before is missed.
@@ -205,7 +222,18 @@ func removedJoin(f *file, n *sitter.Node) []change {
 	if !isOne(name, joins) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.names(append(args, n)...), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true}}
+}
+
+// subject is what a call is about: its first argument, or the object of a method.
+func (f *file) subject(n *sitter.Node, args []*sitter.Node) []string {
+	if len(args) > 0 {
+		return f.member(args[0])
+	}
+	if object := n.NamedChild(0).ChildByFieldName("function").ChildByFieldName("argument"); object != nil {
+		return f.member(object)
+	}
+	return nil
 }
 
 // earlyFlag stores a constant before the statement that it follows.

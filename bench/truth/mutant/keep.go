@@ -75,6 +75,7 @@ const (
 	NoEffect    Drop = "does not fail"
 	AlwaysFails Drop = "fails on every input"
 	Endless     Drop = "does not end"
+	OriginalToo Drop = "the original has the same violation"
 )
 
 // Choose is the mutant of a seed, which may be of no use.
@@ -112,6 +113,9 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 		return nil, NotCompiled, ignoreBuild(err)
 	}
 	if drop, err := t.run(ctx); err != nil || drop != "" {
+		return nil, drop, err
+	}
+	if drop, err := t.compare(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
 	t.kept.Original, t.kept.Program = plain.Original(), program
@@ -211,6 +215,30 @@ func (t *trial) run(ctx context.Context) (Drop, error) {
 	}
 	if k.Passing == 0 {
 		return AlwaysFails, nil
+	}
+	return "", nil
+}
+
+// compare looks for the violation in the original too, whose threads may have a race that
+// few runs show. Such a violation is no answer.
+func (t *trial) compare(ctx context.Context) (Drop, error) {
+	answer := &t.kept.Answer
+	if answer.Violation == nil || !t.src.Concurrent() {
+		return "", nil
+	}
+	for range attempts / 2 {
+		_, violation, err := t.check(ctx, t.checked.Original(), t.kept.Run)
+		if err != nil {
+			return "", err
+		}
+		if violation == nil || !reflect.DeepEqual(violation.Accesses, answer.Violation.Accesses) {
+			continue
+		}
+		answer.Violation = nil
+		if t.kept.Failure == Silent {
+			return OriginalToo, nil
+		}
+		break
 	}
 	return "", nil
 }
