@@ -105,7 +105,7 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 		return nil, NotCompiled, ignoreBuild(err)
 	}
 	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects}}}
-	t.inputs, t.kept.Passing = w.reaching(m)
+	t.inputs, t.rest, t.kept.Passing = w.reaching(m)
 	if drop, err := t.suspect(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
@@ -130,9 +130,9 @@ func ignoreBuild(err error) error {
 	return err
 }
 
-// reaching are inputs that reach a bug, from all parts of the list, and the number of the
-// others: on those the mutant is the original.
-func (w *Workshop) reaching(m *Mutant) (some []*original, others int) {
+// reaching are inputs that reach a bug, from all parts of the list, the rest of those that do,
+// and the number of the others: on those the mutant is the original.
+func (w *Workshop) reaching(m *Mutant) (some, rest []*original, others int) {
 	var all []*original
 	for i := range w.originals {
 		if o := &w.originals[i]; reaches(o.Covered[m.File], &m.Bug) {
@@ -145,10 +145,14 @@ func (w *Workshop) reaching(m *Mutant) (some []*original, others int) {
 	if w.src.Concurrent() {
 		n = min(mostTriedConcurrent, len(all))
 	}
-	for i := range n {
-		some = append(some, all[i*len(all)/n])
+	for i, o := range all {
+		if len(some) < n && i == len(some)*len(all)/n {
+			some = append(some, o)
+		} else {
+			rest = append(rest, o)
+		}
 	}
-	return some, others
+	return some, rest, others
 }
 
 // trial is how a mutant is tried.
@@ -156,8 +160,9 @@ type trial struct {
 	*Workshop
 	plain *tree.Tree
 	kept  *Kept
-	// inputs are those that are run; the first one is the most suspicious.
-	inputs []*original
+	// inputs are those that are run; the first one is the most suspicious. The rest are run
+	// only until the mutant behaves like the original on one.
+	inputs, rest []*original
 }
 
 // suspect runs the build with the sanitizer until it has something against the mutant.
@@ -213,7 +218,24 @@ func (t *trial) run(ctx context.Context) (Drop, error) {
 		}
 		k.Answer.Violation = violation
 	}
-	if k.Passing == 0 {
+	return t.pass(ctx)
+}
+
+// pass drops a mutant that behaves like the original on no input.
+func (t *trial) pass(ctx context.Context) (Drop, error) {
+	for _, o := range t.rest {
+		if t.kept.Passing > 0 {
+			break
+		}
+		_, same, err := t.fails(ctx, t.plain, o, t.kept.Level)
+		if err != nil {
+			return "", err
+		}
+		if same {
+			t.kept.Passing++
+		}
+	}
+	if t.kept.Passing == 0 {
 		return AlwaysFails, nil
 	}
 	return "", nil

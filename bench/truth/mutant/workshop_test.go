@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/limit"
 	"diagnose/bench/truth/source"
+	"diagnose/bench/truth/tree"
 )
 
 // program copies words into objects of their size; only long inputs reach the check.
@@ -91,6 +93,26 @@ func firstKept(t *testing.T, w *Workshop, dir string) *Kept {
 	}
 	t.Fatal("none of 40 mutants fails")
 	return nil
+}
+
+// Of the inputs that reach a bug some are tried, from all parts of the list.
+func TestReaching(t *testing.T) {
+	w := &Workshop{src: &source.Unpacked{Package: &source.Package{Threads: true}}}
+	for i := range 10 {
+		o := original{Run: source.Run{Stdin: string(rune('0' + i))}, Covered: tree.Lines{"a.c": {1: tree.Wholly}}}
+		if i >= 7 {
+			o.Covered = nil
+		}
+		w.originals = append(w.originals, o)
+	}
+	some, rest, others := w.reaching(&Mutant{File: "a.c", Bug: inject.Mutation{Effect: []int{1}}})
+	var got string
+	for _, o := range some {
+		got += o.Run.Stdin
+	}
+	if got != "024" || len(rest) != 4 || others != 3 {
+		t.Errorf("tried are %s, the rest are %d, and %d do not reach it", got, len(rest), others)
+	}
 }
 
 func TestFailureOf(t *testing.T) {
