@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -35,7 +36,7 @@ func newMerger(p *Plan, names *namer) *merger {
 	}
 	m.log.Limits = append(m.log.Limits, p.limits...)
 	if p.history.cut != nil {
-		m.limit(evidence.Limit{Code: evidence.LimitRecordingCut, Reason: strings.TrimPrefix(p.history.cut.Error(), "record: ")})
+		m.limit(evidence.Limit{Code: evidence.LimitRecordingCut, Reason: wording.Bare(p.history.cut)})
 	}
 	return m
 }

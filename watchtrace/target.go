@@ -1,7 +1,6 @@
 package watchtrace
 
 import (
-	"fmt"
 	"strings"
 
 	"diagnose/evidence"
@@ -67,8 +66,11 @@ type NameError struct {
 	Nearest []string
 }
 
-func (e *NameError) Error() string {
-	text := fmt.Sprintf("watchtrace: %s: %s", e.Expr, e.Problem)
+func (e *NameError) Error() string { return "watchtrace: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *NameError) Bare() string {
+	text := e.Expr + ": " + e.Problem
 	if len(e.Nearest) > 0 {
 		text += "; there is " + strings.Join(e.Nearest, ", ")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/replay/record/integrity"
@@ -90,8 +91,7 @@ func writeChecked(w io.Writer, dir string, c *integrity.Checked) error {
 		if p.File != "" {
 			where += "/" + p.File
 		}
-		text := strings.TrimPrefix(p.Err.Error(), "record: ")
-		out.Line("%s: %s: %s", what, where, text)
+		out.Line("%s: %s: %s", what, where, wording.Bare(p.Err))
 	}
 	if c.More > 0 {
 		out.Line("and %d problems more", c.More)

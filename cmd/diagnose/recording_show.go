@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/reports"
@@ -287,7 +288,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 	}
 	s.Limits = joinLimits(m.Limits, summary.Limits)
 	if err := rec.Log.Cut(); err != nil {
-		s.Cut = strings.TrimPrefix(err.Error(), "record: ")
+		s.Cut = wording.Bare(err)
 	}
 	s.Files, err = recordingFiles(rec)
 	return s, err
@@ -296,7 +297,7 @@ func newShown(rec *record.Recording) (*shown, error) {
 func threadEnd(t *eventlog.ThreadSummary) string {
 	switch {
 	case t.Err != nil:
-		return strings.TrimPrefix(t.Err.Error(), "record: ")
+		return wording.Bare(t.Err)
 	case t.Ended:
 		return "ended"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/watchtrace"
@@ -205,7 +206,7 @@ func (f *traceFlags) targets(ctx context.Context, rec *record.Recording) ([]watc
 	case errors.As(err, &name) && strings.TrimSpace(name.Expr) == "":
 		return nil, usagef("--watch: %s", name.Problem)
 	case errors.As(err, &name):
-		return nil, usagef("--watch %s", strings.TrimPrefix(name.Error(), "watchtrace: "))
+		return nil, usagef("--watch %s", wording.Bare(name))
 	}
 	for i := range targets {
 		targets[i].Writes = f.writes

@@ -8,6 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
 
@@ -45,7 +46,7 @@ var shortened = []evidence.LimitCode{evidence.LimitPassEnded, evidence.LimitTime
 
 // cutLimit is the limit of a recording that ends before its run did.
 func cutLimit(cut error) evidence.Limit {
-	return evidence.Limit{Code: evidence.LimitRecordingCut, Reason: strings.TrimPrefix(cut.Error(), "record: ")}
+	return evidence.Limit{Code: evidence.LimitRecordingCut, Reason: wording.Bare(cut)}
 }
 
 // inVain lists the work that found no cause.

@@ -16,11 +16,14 @@ type ManifestError struct {
 	What  string
 }
 
-func (e *ManifestError) Error() string {
+func (e *ManifestError) Error() string { return "record: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *ManifestError) Bare() string {
 	if e.Field == "" {
-		return "record: " + ManifestName + ": " + e.What
+		return ManifestName + ": " + e.What
 	}
-	return fmt.Sprintf("record: %s: %s %s", ManifestName, e.Field, e.What)
+	return fmt.Sprintf("%s: %s %s", ManifestName, e.Field, e.What)
 }
 
 // DecodeManifest decodes a manifest from its JSON and checks it. Unknown fields are an error: a

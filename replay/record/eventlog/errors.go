@@ -11,15 +11,21 @@ type VersionError struct {
 	Got, Want int
 }
 
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("record: %s has version %d, this tool reads up to %d: use a newer diagnose", e.File, e.Got, e.Want)
+func (e *VersionError) Error() string { return "record: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *VersionError) Bare() string {
+	return fmt.Sprintf("%s has version %d, this tool reads up to %d: use a newer diagnose", e.File, e.Got, e.Want)
 }
 
 // InputError says that a file or directory of a recording cannot be opened or read. It
 // wraps the system's error, such as os.ErrNotExist.
 type InputError struct{ Err error }
 
-func (e *InputError) Error() string { return "record: " + e.Err.Error() }
+func (e *InputError) Error() string { return "record: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *InputError) Bare() string { return e.Err.Error() }
 
 func (e *InputError) Unwrap() error { return e.Err }
 
@@ -31,8 +37,11 @@ type CutError struct {
 	What   string
 }
 
-func (e *CutError) Error() string {
-	return fmt.Sprintf("record: %s is cut off at %#x: %s", e.File, e.Offset, e.What)
+func (e *CutError) Error() string { return "record: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *CutError) Bare() string {
+	return fmt.Sprintf("%s is cut off at %#x: %s", e.File, e.Offset, e.What)
 }
 
 // CorruptError says that a file of a recording has contents that no recorder writes.
@@ -42,8 +51,11 @@ type CorruptError struct {
 	What   string
 }
 
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("record: %s at %#x: %s", e.File, e.Offset, e.What)
+func (e *CorruptError) Error() string { return "record: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *CorruptError) Bare() string {
+	return fmt.Sprintf("%s at %#x: %s", e.File, e.Offset, e.What)
 }
 
 // Damaged reports whether a failed read of a file means that the file is damaged: a *CutError

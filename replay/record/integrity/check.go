@@ -143,7 +143,7 @@ func (k *recordingCheck) log(ctx context.Context) error {
 		k.problem(record.LogName, err)
 	}
 	if pid := uint32(k.r.Manifest.PID); l.PID != 0 && l.PID != pid {
-		k.problem(record.LogName, fmt.Errorf("record: the log is of process %d, the manifest of %d", l.PID, pid))
+		k.problem(record.LogName, &eventlog.CorruptError{File: record.LogName, What: fmt.Sprintf("it is of process %d, the manifest of %d", l.PID, pid)})
 	}
 	for e, err := range l.Ordered() {
 		if err != nil {
@@ -231,7 +231,7 @@ func (k *recordingCheck) outcome() {
 		k.problem(record.LogName, &eventlog.CutError{File: record.LogName, Offset: k.size(record.LogName), What: o.Text})
 	}
 	if o.Thread != 0 && !slices.Contains(k.r.Log.Threads(), o.Thread) && k.r.Log.Cut() == nil {
-		k.problem(record.ManifestName, fmt.Errorf("record: thread %d, which ended the process, has no events", o.Thread))
+		k.problem(record.ManifestName, &record.ManifestError{What: fmt.Sprintf("thread %d, which ended the process, has no events", o.Thread)})
 	}
 }
 
@@ -388,9 +388,9 @@ func (k *recordingCheck) link(from *record.Child) {
 	switch {
 	case from == nil:
 	case parent == nil:
-		k.problem(record.ManifestName, errors.New("record: it does not say which recording it is a child of"))
+		k.problem(record.ManifestName, &record.ManifestError{What: "it does not say which recording it is a child of"})
 	case from.PID != k.r.Manifest.PID || from.Thread != parent.Thread || from.Ordinal != parent.Ordinal || from.Exec != parent.Exec:
-		k.problem(record.ManifestName, fmt.Errorf("record: the parent has process %d, event %d of thread %d; %s process %d, event %d of thread %d",
-			from.PID, from.Ordinal, from.Thread, path.Base(k.r.Dir), k.r.Manifest.PID, parent.Ordinal, parent.Thread))
+		k.problem(record.ManifestName, &record.ManifestError{What: fmt.Sprintf("the parent has process %d, event %d of thread %d; %s process %d, event %d of thread %d",
+			from.PID, from.Ordinal, from.Thread, path.Base(k.r.Dir), k.r.Manifest.PID, parent.Ordinal, parent.Thread)})
 	}
 }
