@@ -73,17 +73,22 @@ func newClient(name string, base *url.URL, token Secret) *client {
 	return c
 }
 
+// redirectError says why a redirection is not followed.
+type redirectError string
+
+func (e redirectError) Error() string { return string(e) }
+
 // sameHost follows no redirection that would send the token to another host, nor one that would
 // turn a request that changes something into one that reads.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host:
-		return errors.New("it redirects to another host, which is not followed")
+		return redirectError("it redirects to another host, which is not followed")
 	case req.Method != first.Method:
-		return errors.New("it redirects a request that changes something")
+		return redirectError("it redirects a request that changes something")
 	case len(via) > 3:
-		return errors.New("it redirects on and on")
+		return redirectError("it redirects on and on")
 	}
 	return nil
 }
@@ -208,8 +213,8 @@ func (c *client) broken(r *request, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err // the rest of the error is the address, with the search terms
 	}
-	if msg := err.Error(); strings.Contains(msg, "redirects") {
-		return &Error{Kind: Refused, Tracker: c.name, Err: c.clean(msg)}
+	if refused := redirectError(""); errors.As(err, &refused) {
+		return &Error{Kind: Refused, Tracker: c.name, Err: c.clean(err.Error())}
 	}
 	return &Error{Kind: Down, Tracker: c.name, Err: c.clean(err.Error()), unsure: sent}
 }
