@@ -226,8 +226,10 @@ type Failure struct {
 	Instruction *Instruction `json:"instruction,omitempty"`
 	Source      *Source      `json:"source,omitempty"`
 	Origin      []OriginStep `json:"origin,omitempty"`
-	// Message is what the program or its libraries said when they gave up.
-	Message string `json:"message,omitempty"`
+	// Message is what the program or its libraries said when they gave up. MessageInSentence:
+	// Sentence has all of it.
+	Message           string `json:"message,omitempty"`
+	MessageInSentence bool   `json:"message_in_sentence,omitempty"`
 	// Condition is that of an AssertionFailure, as the source has it.
 	Condition string `json:"condition,omitempty"`
 	// Arrival is of a Fault whose access is Execute.

@@ -20,10 +20,28 @@ type Value struct {
 	// Unavailable says why there is no value: "optimized out", "memory at
 	// 0x10 is not in the core". A failed read is never shown as a zero.
 	Unavailable string `json:"unavailable,omitempty"`
+	// Details are those of Unavailable ("rdi is not kept across the call"); may be empty.
+	Details string `json:"unavailable_details,omitempty"`
 	// Fields are the members or elements that were followed.
 	Fields []Variable `json:"fields,omitempty"`
 	// Elided counts members or elements beyond Fields.
 	Elided int `json:"elided,omitempty"`
 	// Address is the value of a pointer, so that tools need not parse Text.
 	Address *Addr `json:"address,omitempty"`
+}
+
+// NoValue is a value that is not known. why says so in words.
+func NoValue(why string) Value { return Value{Unavailable: Say(why)} }
+
+// NoValueBecause is NoValue with details, which a short form leaves out.
+func NoValueBecause(why, details string) Value {
+	return Value{Unavailable: Say(why), Details: Say(details)}
+}
+
+// Why is why the value is not known, with the details; empty if it is known.
+func (v *Value) Why() string {
+	if v.Details == "" {
+		return v.Unavailable
+	}
+	return v.Unavailable + ": " + v.Details
 }

@@ -87,7 +87,7 @@ func summary(c *evidence.Case, opts Options) facts {
 			list = append(list, fact{name, l})
 		}
 	}
-	if f.Message != "" && !strings.Contains(f.Sentence, f.Message) {
+	if f.Message != "" && !f.MessageInSentence {
 		add("message", say(strong, f.Message))
 	}
 	add("exception", exceptionLine(f.Exception))

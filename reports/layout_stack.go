@@ -162,8 +162,7 @@ func argumentList(args []evidence.Variable) string {
 func shortValue(v evidence.Value) string {
 	switch {
 	case v.Unavailable != "":
-		reason, _, _ := strings.Cut(v.Unavailable, ":")
-		return "<" + reason + ">"
+		return "<" + cut(v.Unavailable) + ">"
 	case v.Text == "" && len(v.Fields) > 0:
 		return "{...}"
 	}
@@ -194,7 +193,7 @@ func variableLines(f evidence.Frame) verbatim {
 // valueText writes a value with its parts: `0x55d0 -> {id = 3, next = 0x0}`.
 func valueText(v evidence.Value) string {
 	if v.Unavailable != "" {
-		return "<" + v.Unavailable + ">"
+		return "<" + v.Why() + ">"
 	}
 	if len(v.Fields) == 0 {
 		return v.Text

@@ -64,8 +64,10 @@ func (s *scene) explain(t *testing.T, f evidence.Failure) *judged {
 // sentence describes the failure, with the names of the blame, in a process with that
 // many threads.
 func (j *judged) sentence(blame *staticscan.Blame, threads int) string {
-	return failure.Sentence(*j.failure, failure.Names{Accessed: blame.Accessed, Pointer: blame.Pointer, Value: blame.Value, Threads: threads,
+	f := *j.failure
+	failure.Describe(&f, failure.Names{Accessed: blame.Accessed, Pointer: blame.Pointer, Value: blame.Value, Threads: threads,
 		Heap: (*failure.HeapWords)(j.Words)})
+	return f.Sentence
 }
 
 func (s *scene) error(kind, when uint32, object evidence.Addr, pointer evidence.Addr) agent.RawError {

@@ -37,7 +37,7 @@ func addAssertion(f *evidence.Failure, in staticscan.Input) {
 	}
 	f.Condition = text[2]
 	f.Message = fmt.Sprintf("%s:%d: %s: Assertion '%s' failed.", text[0], int32(line), text[1], text[2])
-	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(in.Process.Threads)})
+	failure.Describe(f, failure.Names{Threads: len(in.Process.Threads)})
 }
 
 func callsAssertion(calls []image.SymbolizedCall) bool {

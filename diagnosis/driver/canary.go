@@ -29,7 +29,7 @@ func (a *analysis) stackGuards() error {
 	found, err := canary.CheckStack(a.process, guardReader{&a.stoppedProcess}.guardedStack())
 	a.result.Findings = append(a.result.Findings, said(found)...)
 	if f := &a.result.Failure; f.Kind == evidence.StackSmashing && len(found) > 0 {
-		f.Sentence = evidence.Say("stack smashing: " + found[0].Summary)
+		f.Sentence, f.MessageInSentence = evidence.Say("stack smashing: "+found[0].Summary), false
 	}
 	return err
 }

@@ -245,7 +245,7 @@ func (a *analysis) describeBystander() {
 	if waiting := a.waitingText(a.stacks[0]); waiting != "" {
 		f.Sentence += "; it " + waiting
 	}
-	f.Sentence = evidence.Say(f.Sentence)
+	f.Sentence, f.MessageInSentence = evidence.Say(f.Sentence), false
 }
 
 // scan finds the origin of the bad value and the suspects.

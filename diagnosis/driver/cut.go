@@ -51,7 +51,9 @@ func (a *analysis) atCut(ctx context.Context, replays chan<- struct{}) error {
 	case err == nil || errors.As(err, &input) || ctx.Err() != nil:
 		return err
 	case told && (errors.As(err, &diverged) || errors.As(err, &stuck)):
-		a.result.Failure.Sentence = evidence.Say(rec.Manifest.Outcome.String() + "; what follows is the process as far as a replay comes, which is not to where its recording ends")
+		f := &a.result.Failure
+		f.Sentence = evidence.Say(rec.Manifest.Outcome.String() + "; what follows is the process as far as a replay comes, which is not to where its recording ends")
+		f.MessageInSentence = false
 		u := a.result.Diagnosis.Unknown
 		u.Because = slices.Insert(u.Because, 0, evidence.Limit{Code: evidence.LimitReplayEnded, Reason: err.Error()}.Worded())
 		return nil

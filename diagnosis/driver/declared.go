@@ -183,5 +183,5 @@ func (a *analysis) declareFailure(f *evidence.Failure) {
 	if f.Thread == nil && a.thread != nil {
 		f.Thread = &a.thread.Ref
 	}
-	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(a.process.Threads)})
+	failure.Describe(f, failure.Names{Threads: len(a.process.Threads)})
 }

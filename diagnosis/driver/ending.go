@@ -46,7 +46,7 @@ func (r *replayStage) headByPanic(e *evidence.Ending) {
 		site = by
 	}
 	f.Site, f.Source = site, r.sources.around(site, sourceContext)
-	f.Sentence = failure.Sentence(*f, failure.Names{Threads: len(r.process.Threads)})
+	failure.Describe(f, failure.Names{Threads: len(r.process.Threads)})
 }
 
 var reportNames = map[evidence.Language]string{evidence.Rust: "Rust panic", evidence.Go: "Go panic", evidence.Python: "Python exception"}

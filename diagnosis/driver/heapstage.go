@@ -52,7 +52,7 @@ func (a *analysis) resay() {
 	if a.heap != nil && a.heap.Words != nil {
 		a.names.Heap = (*failure.HeapWords)(a.heap.Words)
 	}
-	a.result.Failure.Sentence = failure.Sentence(a.result.Failure, a.names)
+	failure.Describe(&a.result.Failure, a.names)
 }
 
 // heapFindings adds the findings about the heap, before all others.

@@ -149,7 +149,7 @@ func (v valueReader) fillVariables(g *group, i int, want wanted, out []evidence.
 	for level, call := range calls {
 		variables, err := info.VariablesAt(call, pc)
 		if err != nil {
-			out[level].Locals = []evidence.Variable{{Name: "?", Value: evidence.Value{Unavailable: err.Error()}}}
+			out[level].Locals = []evidence.Variable{{Name: "?", Value: evidence.NoValue(err.Error())}}
 			continue
 		}
 		out[level].Args, out[level].Locals = readVariables(f, variables, want)

@@ -40,7 +40,7 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 		f := evidence.Failure{Kind: evidence.NoFailure, Proof: evidence.FromCore}
 		hung(&f, in.Findings)
 		blocked(&f, in.Blocked)
-		f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
+		Describe(&f, Names{Threads: len(in.Process.Threads)})
 		return f, nil
 	}
 	j := newJudge(in, thread)
@@ -50,7 +50,7 @@ func Classify(in Input) (evidence.Failure, []evidence.Limit) {
 	}
 	hung(&f, in.Findings)
 	blocked(&f, in.Blocked)
-	f.Sentence = Sentence(f, Names{Threads: len(in.Process.Threads)})
+	Describe(&f, Names{Threads: len(in.Process.Threads)})
 	return f, j.limits.list
 }
 

@@ -101,7 +101,7 @@ func TestKinds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			j := newFake(test.code).judge(test.sig, test.regs)
 			f := j.classify()
-			f.Sentence = Sentence(f, Names{})
+			Describe(&f, Names{})
 			if f.Kind != test.want || f.Proof != test.proof {
 				t.Errorf("kind %s (%s), want %s (%s)", f.Kind, f.Proof, test.want, test.proof)
 			}

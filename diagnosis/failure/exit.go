@@ -44,5 +44,5 @@ func (k *callStack) mainReturned() bool {
 }
 
 func exitPhrase(f *evidence.Failure) (head, tail string) {
-	return fmt.Sprintf("exit with status %d", f.Status), f.Message
+	return fmt.Sprintf("exit with status %d", f.Status), message(f)
 }

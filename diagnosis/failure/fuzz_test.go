@@ -30,7 +30,7 @@ func FuzzClassify(f *testing.F) {
 		j.stack.frames[1].Kind = evidence.SignalFrame
 		j.stack.frames = append(j.stack.frames, j.stack.frames[0])
 		got := j.classify()
-		got.Sentence = Sentence(got, Names{Threads: 2})
+		Describe(&got, Names{Threads: 2})
 		if got.Kind == "" || got.Sentence == "" || !got.Proof.Valid() {
 			t.Errorf("incomplete: %+v", got)
 		}

@@ -53,7 +53,7 @@ func (c *processor) registerOperand(op *x86.Operand, out *evidence.Operand) {
 	}
 	v, ok := c.register(op.Reg)
 	if !ok {
-		out.Value.Unavailable = "the register is not known in this frame"
+		out.Value = evidence.NoValue("the register is not known in this frame")
 		return
 	}
 	out.Registers = []evidence.Register{{Name: image.Register(op.Reg).String(), Value: evidence.Addr(v)}}
@@ -84,10 +84,10 @@ func (c *processor) vector(name string, size int) evidence.Value {
 	var number int
 	state := c.regs.Vector
 	if _, err := fmt.Sscanf(name, "xmm%d", &number); err != nil || number < 0 || number > 15 {
-		return evidence.Value{Unavailable: "of vector registers only the low halves of xmm0 to xmm15 are read"}
+		return evidence.NoValue("of vector registers only the low halves of xmm0 to xmm15 are read")
 	}
 	if state == nil {
-		return evidence.Value{Unavailable: "vector registers are not known in this frame"}
+		return evidence.NoValue("vector registers are not known in this frame")
 	}
 	return littleEndian(state[number][:bounded(size, 16)])
 }

@@ -30,11 +30,12 @@ type Names struct {
 	Threads int
 }
 
-// Sentence describes a failure in one sentence, without a final stop:
+// Describe sets the failure's sentence, which has no final stop:
 //
 //	null pointer read of session->user->name in handle_login, thread 3 "worker": session->user is null
-func Sentence(f evidence.Failure, names Names) string {
-	head, tail := phrase(&f, names)
+func Describe(f *evidence.Failure, names Names) {
+	f.MessageInSentence = false
+	head, tail := phrase(f, names)
 	text := head
 	if f.Site != nil && f.Kind != evidence.NoFailure {
 		text += " in " + siteName(f.Site)
@@ -48,7 +49,13 @@ func Sentence(f evidence.Failure, names Names) string {
 	if names.Freed && names.Pointer != "" {
 		text += "; " + names.Pointer + " is in freed memory"
 	}
-	return evidence.Say(text)
+	f.Sentence = evidence.Say(text)
+}
+
+// message is the failure's message for its sentence, which has it then.
+func message(f *evidence.Failure) string {
+	f.MessageInSentence = f.Message != ""
+	return f.Message
 }
 
 // phrase returns what happened and, after the place, why.
@@ -63,7 +70,7 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.StackOverflow:
 		return "stack overflow", overflowText(f)
 	case evidence.BusError:
-		return "bus error on " + accessNoun(f.Fault) + of(names.Accessed), f.Message
+		return "bus error on " + accessNoun(f.Fault) + of(names.Accessed), message(f)
 	case evidence.DivisionByZero:
 		return "division by zero", isValue(names.Pointer, "0")
 	case evidence.DivisionOverflow:
@@ -71,17 +78,17 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.ArithmeticError:
 		return "arithmetic exception", arithmeticText(f.Signal)
 	case evidence.IllegalInsn:
-		return "illegal instruction", f.Message
+		return "illegal instruction", message(f)
 	case evidence.TrapInsn:
 		return "the program trapped itself", trapText(f)
 	case evidence.BadSystemCall:
-		return "forbidden system call", f.Message
+		return "forbidden system call", message(f)
 	case evidence.Deadlock:
-		return "deadlock", f.Message
+		return "deadlock", message(f)
 	case evidence.ExitStatus:
 		return exitPhrase(f)
 	case evidence.DeclaredFailure:
-		return "the run failed", f.Message
+		return "the run failed", message(f)
 	case evidence.NoFailure:
 		return "the process had not failed when it was stopped", ""
 	}
@@ -157,5 +164,5 @@ func trapText(f *evidence.Failure) string {
 	if f.Instruction != nil {
 		return f.Instruction.Text
 	}
-	return f.Message
+	return message(f)
 }

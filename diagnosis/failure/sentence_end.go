@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"cmp"
 	"fmt"
 
 	"diagnose/evidence"
@@ -11,28 +10,35 @@ import (
 func endPhrase(f *evidence.Failure) (head, tail string) {
 	switch f.Kind {
 	case evidence.AssertionFailure:
-		return "assertion failed", cmp.Or(f.Condition, f.Message)
+		return assertionPhrase(f)
 	case evidence.CxxTerminate:
 		return terminatePhrase(f)
 	case evidence.RustPanic, evidence.GoPanic:
-		return "panic", exceptionText(f.Exception, f.Message)
+		return "panic", panicText(f)
 	case evidence.HeapCorruption:
-		return "heap corruption found by the allocator", f.Message
+		return "heap corruption found by the allocator", message(f)
 	case evidence.FortifyFailure:
-		return "buffer overflow stopped by a checked library function", f.Message
+		return "buffer overflow stopped by a checked library function", message(f)
 	case evidence.StackSmashing:
 		return "stack smashing: the guard of a stack frame was overwritten", ""
 	case evidence.Abort:
-		return "abort", f.Message
+		return "abort", message(f)
 	case evidence.KilledBySignal:
 		return killedPhrase(f)
 	}
-	return "the process ended by " + signalText(f.Signal), f.Message
+	return "the process ended by " + signalText(f.Signal), message(f)
+}
+
+func assertionPhrase(f *evidence.Failure) (head, tail string) {
+	if f.Condition != "" {
+		return "assertion failed", f.Condition
+	}
+	return "assertion failed", message(f)
 }
 
 func terminatePhrase(f *evidence.Failure) (head, tail string) {
 	if f.Exception == nil {
-		return "std::terminate", f.Message
+		return "std::terminate", message(f)
 	}
 	name := f.Exception.Type
 	if name == "" {
@@ -51,13 +57,14 @@ func terminatePhrase(f *evidence.Failure) (head, tail string) {
 	return head, quoted(f.Exception.What)
 }
 
-func exceptionText(e *evidence.Exception, message string) string {
+func panicText(f *evidence.Failure) string {
+	e := f.Exception
 	if e == nil {
-		return message
+		return message(f)
 	}
 	switch {
 	case e.What == "":
-		return joinText(e.Type, message)
+		return joinText(e.Type, message(f))
 	case e.Type == "":
 		return e.What
 	}
@@ -73,16 +80,10 @@ func quoted(text string) string {
 
 func killedPhrase(f *evidence.Failure) (head, tail string) {
 	head = "killed by " + signalText(f.Signal)
-	if f.Signal == nil {
-		return head, f.Message
+	if f.Message == "" && f.Signal != nil && f.Signal.SenderPID != 0 {
+		return head, senderText(f.Signal)
 	}
-	if f.Message != "" {
-		return head, f.Message
-	}
-	if f.Signal.SenderPID != 0 {
-		tail = senderText(f.Signal)
-	}
-	return head, tail
+	return head, message(f)
 }
 
 func senderText(sig *evidence.Signal) string {

@@ -8,7 +8,7 @@ import (
 
 func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	if f.Fault == nil {
-		return string(f.Kind), f.Message
+		return string(f.Kind), message(f)
 	}
 	if f.Fault.Access == evidence.Execute {
 		return executePhrase(f, names)
@@ -89,7 +89,7 @@ func badTail(f *evidence.Failure, names Names) string {
 	case evidence.WriteToReadOnly:
 		return placeText(f.Fault)
 	case evidence.ProtectedPage:
-		return joinText(f.Message, placeText(f.Fault))
+		return joinText(message(f), placeText(f.Fault))
 	}
 	return badPointer(names, addr, "is not mapped")
 }

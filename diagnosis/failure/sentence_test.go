@@ -1,10 +1,16 @@
 package failure
 
 import (
+	"strings"
 	"testing"
 
 	"diagnose/evidence"
 )
+
+func sentence(f evidence.Failure, names Names) string {
+	Describe(&f, names)
+	return f.Sentence
+}
 
 func TestSentence(t *testing.T) {
 	site := &evidence.Site{Function: "handle_login", Module: "/bin/program"}
@@ -85,8 +91,33 @@ func TestSentence(t *testing.T) {
 	}
 	for _, test := range tests {
 		test.f.Site = site
-		if got := Sentence(test.f, test.names); got != test.want {
+		if got := sentence(test.f, test.names); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+// A report says the message by itself if the sentence does not have it.
+func TestMessageInSentence(t *testing.T) {
+	const text = "what the program said"
+	for _, test := range []struct {
+		f    evidence.Failure
+		want bool
+	}{
+		{evidence.Failure{Kind: evidence.Abort, Message: text}, true},
+		{evidence.Failure{Kind: evidence.Abort}, false},
+		{evidence.Failure{Kind: evidence.Abort, MessageInSentence: true}, false}, // of an earlier sentence
+		{evidence.Failure{Kind: evidence.AssertionFailure, Message: text}, true},
+		{evidence.Failure{Kind: evidence.AssertionFailure, Message: text, Condition: "n > 0"}, false},
+		{evidence.Failure{Kind: evidence.RustPanic, Message: text, Exception: &evidence.Exception{Type: "T"}}, true},
+		{evidence.Failure{Kind: evidence.RustPanic, Message: text, Exception: &evidence.Exception{What: "w"}}, false},
+		{evidence.Failure{Kind: evidence.KilledBySignal, Message: text, Signal: &evidence.Signal{SenderPID: 7}}, true},
+		{evidence.Failure{Kind: evidence.StackSmashing, Message: text}, false},
+		{evidence.Failure{Kind: evidence.NullPointer, Message: text, Fault: &evidence.Fault{Access: evidence.Read}}, false},
+	} {
+		Describe(&test.f, Names{})
+		if test.f.MessageInSentence != test.want || strings.Contains(test.f.Sentence, text) != test.want {
+			t.Errorf("%q has the message: %v, want %v", test.f.Sentence, test.f.MessageInSentence, test.want)
 		}
 	}
 }
@@ -118,7 +149,7 @@ func TestSentenceOfEveryKind(t *testing.T) {
 		evidence.FortifyFailure, evidence.StackSmashing, evidence.Deadlock, evidence.BadSystemCall, evidence.KilledBySignal,
 		evidence.NoFailure, evidence.UnknownFailure,
 	} {
-		if got := Sentence(evidence.Failure{Kind: kind}, Names{}); len(got) < 5 {
+		if got := sentence(evidence.Failure{Kind: kind}, Names{}); len(got) < 5 {
 			t.Errorf("%s: %q", kind, got)
 		}
 	}

@@ -348,8 +348,8 @@ func TestBlocked(t *testing.T) {
 		}
 		f := evidence.Failure{Kind: evidence.NoFailure}
 		blocked(&f, b)
-		if want := "deadlock in serve: " + text; f.Kind != evidence.Deadlock || Sentence(f, Names{Threads: 2}) != want {
-			t.Errorf("%s, kind %s", Sentence(f, Names{Threads: 2}), f.Kind)
+		if want := "deadlock in serve: " + text; f.Kind != evidence.Deadlock || sentence(f, Names{Threads: 2}) != want {
+			t.Errorf("%s, kind %s", sentence(f, Names{Threads: 2}), f.Kind)
 		}
 		crash := evidence.Failure{Kind: evidence.NullPointer}
 		if blocked(&crash, b); crash.Kind != evidence.NullPointer {

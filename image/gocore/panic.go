@@ -75,7 +75,8 @@ func (r *reader) failure() error {
 		}
 	}
 	f.Signal = r.signal(thread)
-	f.Sentence = sentence(f, failing)
+	f.Sentence = evidence.Say(sentence(f, failing))
+	f.MessageInSentence = f.Message != "" // the exception's, which ends the sentence
 	r.Failure = f
 	return nil
 }
@@ -185,7 +186,7 @@ func (r *reader) signal(thread proc.Thread) *evidence.Signal {
 	return sig
 }
 
-// sentence describes the failure like failure.Sentence does for threads.
+// sentence describes the failure like failure.Describe does for threads.
 func sentence(f *evidence.Failure, g *evidence.Goroutine) string {
 	text := "panic"
 	switch {
@@ -202,7 +203,10 @@ func sentence(f *evidence.Failure, g *evidence.Goroutine) string {
 	}
 	what := f.Exception.What
 	if t := f.Exception.Type; t != "" && t != "fatal error" && t != "runtime.Error" {
-		what = t + ": " + what
+		text += ": " + t
 	}
-	return strings.TrimSuffix(text+": "+what, ": ")
+	if what == "" {
+		return text
+	}
+	return text + ": " + what
 }

@@ -22,10 +22,10 @@ const (
 // array formats count elements of type elem at o.
 func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int) evidence.Value {
 	if elem == nil || elem.Size() <= 0 || count < 0 {
-		return evidence.Value{Unavailable: "an array of unknown length"}
+		return evidence.NoValue("an array of unknown length")
 	}
 	if elem.Size() > maxElement {
-		return evidence.Value{Unavailable: fmt.Sprintf("an array of elements of %d bytes", elem.Size())}
+		return evidence.NoValue(fmt.Sprintf("an array of elements of %d bytes", elem.Size()))
 	}
 	if elem.Kind() == debuginfo.KindChar && elem.Size() == 1 {
 		if text, ok := w.charArray(o, elem, count); ok {
@@ -37,7 +37,7 @@ func (w *formatter) array(o object, elem debuginfo.Type, count int64, depth int)
 	}
 	if depth >= w.opts.Depth {
 		if _, err := o.read(min(elem.Size(), maxObject)); err != nil {
-			return evidence.Value{Unavailable: reason(err)}
+			return missing(err)
 		}
 		return evidence.Value{Text: "{...}", Elided: int(count)}
 	}
@@ -68,25 +68,27 @@ func (w *formatter) elements(o object, elem debuginfo.Type, count int64, depth i
 		parts = append(parts, part)
 		i += run
 	}
-	if lost, ok := allLost(v.Fields); ok {
-		return evidence.Value{Unavailable: lost}
+	if allLost(v.Fields) {
+		return withoutParts(v.Fields[0].Value)
 	}
 	v.Elided = int(count - i)
 	v.Text = w.summary(parts, v.Elided > 0)
 	return v
 }
 
-// allLost returns the first reason when no part of an aggregate is available.
-func allLost(fields []evidence.Variable) (why string, ok bool) {
-	for _, f := range fields {
-		if f.Value.Unavailable == "" {
-			return "", false
+// allLost reports whether an aggregate has parts, and none is available.
+func allLost(fields []evidence.Variable) bool {
+	for i := range fields {
+		if fields[i].Value.Unavailable == "" {
+			return false
 		}
 	}
-	if len(fields) == 0 {
-		return "", false
-	}
-	return fields[0].Value.Unavailable, true
+	return len(fields) > 0
+}
+
+// withoutParts is an aggregate that is not known for the reason of its first part.
+func withoutParts(first evidence.Value) evidence.Value {
+	return evidence.Value{Unavailable: first.Unavailable, Details: first.Details}
 }
 
 // repeats counts the elements from the i-th on that equal it.
@@ -112,7 +114,7 @@ func (w *formatter) charArray(o object, elem debuginfo.Type, count int64) (v evi
 	shown := min(count, int64(w.opts.StringBytes))
 	data, err := o.read(shown)
 	if err != nil {
-		return evidence.Value{Unavailable: reason(err)}, true
+		return missing(err), true
 	}
 	text, rest, terminated := bytes.Cut(data, []byte{0})
 	dirty := len(bytes.Trim(rest, "\x00")) > 0
@@ -148,7 +150,7 @@ func (w *formatter) structure(o object, t debuginfo.Type, depth int) evidence.Va
 	}
 	if depth >= w.opts.Depth && len(members) > 0 {
 		if _, err := o.read(min(max(t.Size(), 1), maxObject)); err != nil {
-			return evidence.Value{Unavailable: reason(err)}
+			return missing(err)
 		}
 		return evidence.Value{Text: "{...}", Elided: len(members)}
 	}
@@ -172,8 +174,8 @@ func (w *formatter) members(o object, members []debuginfo.Member, depth int) evi
 		}
 		parts = append(parts, part)
 	}
-	if lost, ok := allLost(v.Fields); ok {
-		return evidence.Value{Unavailable: lost}
+	if allLost(v.Fields) {
+		return withoutParts(v.Fields[0].Value)
 	}
 	v.Text = w.summary(parts, v.Elided > 0)
 	if tuple {
@@ -185,7 +187,7 @@ func (w *formatter) members(o object, members []debuginfo.Member, depth int) evi
 func (w *formatter) member(o object, m debuginfo.Member, depth int) evidence.Variable {
 	field := evidence.Variable{Name: m.Name}
 	if m.Type == nil {
-		field.Value.Unavailable = "its type is not known"
+		field.Value = evidence.NoValue("its type is not known")
 		return field
 	}
 	field.Type = m.Type.Name()
@@ -205,13 +207,13 @@ func (w *formatter) member(o object, m debuginfo.Member, depth int) evidence.Var
 func (w *formatter) bitField(o object, m debuginfo.Member) evidence.Value {
 	bits, shift, size := m.BitSize, m.BitOffset, m.Type.Size()
 	if bits < 0 || bits > 64 || shift < 0 || shift > 1<<20 || size <= 0 || size > 8 || bits > size*8 {
-		return evidence.Value{Unavailable: fmt.Sprintf("a bit field of %d bits at bit %d", bits, shift)}
+		return evidence.NoValue(fmt.Sprintf("a bit field of %d bits at bit %d", bits, shift))
 	}
 	first := shift / 8
 	shift %= 8
 	data, err := o.atOffset(m.Offset + first).read((shift + bits + 7) / 8)
 	if err != nil {
-		return evidence.Value{Unavailable: reason(err)}
+		return missing(err)
 	}
 	v := unsignedOf(data) >> shift
 	if len(data) > 8 {
@@ -235,11 +237,11 @@ func (w *formatter) bitField(o object, m debuginfo.Member) evidence.Value {
 func (w *formatter) pointer(o object, t debuginfo.Type, depth int) evidence.Value {
 	size := t.Size()
 	if size != 8 {
-		return evidence.Value{Unavailable: fmt.Sprintf("a pointer of %d bytes", size)}
+		return evidence.NoValue(fmt.Sprintf("a pointer of %d bytes", size))
 	}
 	data, err := o.read(size)
 	if err != nil {
-		return evidence.Value{Unavailable: reason(err)}
+		return missing(err)
 	}
 	v := w.scalar(data, t)
 	elem := t.Elem()
@@ -276,7 +278,7 @@ func (w *formatter) reference(v evidence.Value, elem debuginfo.Type, depth int) 
 	}
 	target := w.value(object{source: memorySource{w.memory, *v.Address}}, elem, depth+1)
 	if target.Unavailable != "" {
-		v.Text = "@" + v.Address.String() + " (" + target.Unavailable + ")"
+		v.Text = "@" + v.Address.String() + " (" + target.Why() + ")"
 		return v
 	}
 	v.Text = "@" + v.Address.String() + ": " + target.Text

@@ -223,11 +223,11 @@ func gdbScalars(t *testing.T, exe, core string) map[string]scalar {
 func (s scalar) compare(v evidence.Value) string {
 	if v.Unavailable != "" {
 		// gdb assumes that registers that calls may change are unchanged.
-		if s.kind == "lost" || s.kind == "error" || strings.Contains(v.Unavailable, "not kept across the call") ||
-			strings.Contains(v.Unavailable, "not known in this frame") || strings.Contains(v.Unavailable, "must have jumped") {
+		if s.kind == "lost" || s.kind == "error" || strings.Contains(v.Details, "not kept across the call") ||
+			strings.Contains(v.Details, "not known in this frame") || strings.Contains(v.Details, "must have jumped") {
 			return ""
 		}
-		return "gdb has " + s.text + ", we have nothing: " + v.Unavailable
+		return "gdb has " + s.text + ", we have nothing: " + v.Why()
 	}
 	switch s.kind {
 	case "pointer":

@@ -61,7 +61,7 @@ func (w *formatter) cxxString(o object, t debuginfo.Type, _ int) (evidence.Value
 		}
 	}
 	if length > capacity || length > maxLibraryString {
-		return invalid("not a valid std::string: length %d, capacity %d, data at %v", length, capacity, pointer)
+		return invalid("std::string", "length %d, capacity %d, data at %v", length, capacity, pointer)
 	}
 	return w.counted(pointer, length), true
 }
@@ -75,7 +75,7 @@ func (w *formatter) cxxStringView(o object, t debuginfo.Type, _ int) (evidence.V
 		return evidence.Value{}, false
 	}
 	if values[1] > maxLibraryString {
-		return invalid("not a valid std::string_view: length %d, data at %#x", values[1], values[0])
+		return invalid("std::string_view", "length %d, data at %#x", values[1], values[0])
 	}
 	return w.counted(evidence.Addr(values[0]), values[1]), true
 }
@@ -91,7 +91,7 @@ func (w *formatter) cxxVector(o object, t debuginfo.Type, depth int) (evidence.V
 	elem := parts[0].typ.Elem()
 	start, finish, end := values[0], values[1], values[2]
 	if finish < start || end < finish || (finish-start)%uint64(elem.Size()) != 0 || finish-start > maxLibraryString {
-		return invalid("not a valid std::vector: begin %#x, end %#x, end of storage %#x", start, finish, end)
+		return invalid("std::vector", "begin %#x, end %#x, end of storage %#x", start, finish, end)
 	}
 	count := (finish - start) / uint64(elem.Size())
 	return w.sequence(fmt.Sprintf("std::vector of size %d", count), evidence.Addr(start), elem, count, depth), true
@@ -176,7 +176,7 @@ func (w *formatter) cxxOptional(o object, t debuginfo.Type, depth int) (evidence
 	case 1:
 		return w.value(o.atOffset(p.offset), p.typ, depth), true
 	}
-	return invalid("not a valid std::optional: its flag is %d", values[0])
+	return invalid("std::optional", "its flag is %d", values[0])
 }
 
 // sizeFormat formats a container of nodes by the count that it keeps.

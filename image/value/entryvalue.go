@@ -18,7 +18,7 @@ func (e *evaluator) entryValue(block []byte) (uint64, error) {
 		return 0, err
 	}
 	lost := func(why string) error {
-		return unavailable(fmt.Sprintf("optimized out: it was passed in %s, and %s", registerName(number), why))
+		return optimizedOut(fmt.Sprintf("it was passed in %s, and %s", registerName(number), why))
 	}
 	caller := e.frame.Caller
 	if caller == nil || caller.Module == nil {
@@ -68,7 +68,7 @@ func entryRegister(block []byte) (uint64, error) {
 			return list[0].args[0], nil
 		}
 	}
-	return 0, unavailable("optimized out: described by what memory held at the function's entry")
+	return 0, optimizedOut("described by what memory held at the function's entry")
 }
 
 // directCall reports why the frame's function may not be the one that the

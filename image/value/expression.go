@@ -75,7 +75,7 @@ func (e *evaluator) composite(list []operation, o operation) (piece, error) {
 	if bits%8 != 0 || bits/8 > maxPiece || o.code == op.DW_OP_bit_piece && o.args[1] != 0 {
 		return piece{}, unavailable("kept in pieces that are not whole bytes")
 	}
-	p := piece{kind: pieceMissing, err: unavailable("optimized out")}
+	p := piece{kind: pieceMissing, err: optimizedOut("")}
 	if len(list) > 0 {
 		p = e.single(list)
 	}
@@ -95,7 +95,7 @@ func (e *evaluator) single(list []operation) piece {
 
 func (e *evaluator) describe(list []operation) (piece, error) {
 	if len(list) == 0 {
-		return piece{}, unavailable("optimized out")
+		return piece{}, optimizedOut("")
 	}
 	last := list[len(list)-1]
 	switch last.code {

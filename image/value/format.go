@@ -47,7 +47,7 @@ func (w *formatter) top(o object, t debuginfo.Type) evidence.Value {
 	target := w.value(object{source: memorySource{w.memory, *v.Address}}, elem, 0)
 	switch {
 	case target.Unavailable != "":
-		v.Text += " (" + target.Unavailable + ")"
+		v.Text += " (" + target.Why() + ")"
 	case !aggregate(elem):
 	case len(target.Fields) == 0 && target.Text != "":
 		v.Fields = []evidence.Variable{{Name: "*", Type: elem.Name(), Value: target}}
@@ -68,10 +68,10 @@ func aggregate(t debuginfo.Type) bool {
 // value formats the object o of type t. depth counts the levels above it.
 func (w *formatter) value(o object, t debuginfo.Type, depth int) evidence.Value {
 	if t == nil {
-		return evidence.Value{Unavailable: "its type is not known"}
+		return evidence.NoValue("its type is not known")
 	}
 	if w.left <= 0 {
-		return evidence.Value{Unavailable: "not shown: the variable has too many parts"}
+		return evidence.NoValueBecause("not shown", "the variable has too many parts")
 	}
 	w.left--
 	switch t.Kind() {
@@ -91,11 +91,11 @@ func (w *formatter) value(o object, t debuginfo.Type, depth int) evidence.Value 
 		return evidence.Value{Text: "()"} // Rust's unit
 	}
 	if size <= 0 || size > maxScalar {
-		return evidence.Value{Unavailable: fmt.Sprintf("a %s of %d bytes", describe(t), size)}
+		return evidence.NoValue(fmt.Sprintf("a %s of %d bytes", describe(t), size))
 	}
 	data, err := o.read(size)
 	if err != nil {
-		return evidence.Value{Unavailable: reason(err)}
+		return missing(err)
 	}
 	return w.scalar(data, t)
 }
@@ -110,7 +110,7 @@ func describe(t debuginfo.Type) string {
 // short is the text of a value inside an aggregate's short form.
 func short(v evidence.Value) string {
 	if v.Unavailable != "" {
-		return "<" + v.Unavailable + ">"
+		return "<" + v.Why() + ">"
 	}
 	return v.Text
 }

@@ -104,11 +104,12 @@ func (w *formatter) words(o object, t debuginfo.Type, names ...string) (values [
 }
 
 func failed(err error) (evidence.Value, bool) {
-	return evidence.Value{Unavailable: reason(err)}, true
+	return missing(err), true
 }
 
-func invalid(format string, args ...any) (evidence.Value, bool) {
-	return evidence.Value{Unavailable: fmt.Sprintf(format, args...)}, true
+// invalid is an object that is no valid what, which the details show.
+func invalid(what, details string, args ...any) (evidence.Value, bool) {
+	return evidence.NoValueBecause("not a valid "+what, fmt.Sprintf(details, args...)), true
 }
 
 // sequence formats the elements of a container under its title.

@@ -92,8 +92,8 @@ func TestLibraryTypes(t *testing.T) {
 		{"String", rustString, words(8, 0x2000, 5), `"hello"`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := show(t, test.data, test.typ); got.Text != test.text || got.Unavailable != test.unavailable {
-				t.Errorf("got %q, unavailable %q, want %q, %q", got.Text, got.Unavailable, test.text, test.unavailable)
+			if got := show(t, test.data, test.typ); got.Text != test.text || got.Why() != test.unavailable {
+				t.Errorf("got %q, unavailable %q, want %q, %q", got.Text, got.Why(), test.text, test.unavailable)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func TestLibraryValuesOfCrashes(t *testing.T) {
 					continue
 				}
 				for _, v := range s.variables {
-					got[v.Name] = v.Value.Text + v.Value.Unavailable
+					got[v.Name] = v.Value.Text + v.Value.Why()
 				}
 			}
 			for name, pattern := range test.want {

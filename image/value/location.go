@@ -77,7 +77,7 @@ func Lives(f *Frame, v debuginfo.Variable) (Location, error) {
 		if v.Const != nil {
 			return Location{pieces: []piece{{kind: pieceBytes, size: -1, bytes: v.Const}}}, nil
 		}
-		return Location{}, unavailable("optimized out")
+		return Location{}, optimizedOut("")
 	}
 	e := evaluator{frame: f, frameBase: v.FrameBase, variable: &v}
 	pieces, err := e.locate(v.Location)
@@ -129,7 +129,7 @@ func (l Location) object(f *Frame, size int64) (object, error) {
 		s.data = append(s.data, data...)
 	}
 	if known := int64(len(s.data)); known < size {
-		s.holes = append(s.holes, hole{known, size, unavailable("optimized out")})
+		s.holes = append(s.holes, hole{known, size, optimizedOut("")})
 		s.data = append(s.data, make([]byte, size-known)...)
 	}
 	return object{source: s}, nil
@@ -167,7 +167,7 @@ func wholeBytes(data []byte, size int64, what string) ([]byte, error) {
 
 func vectorBytes(f *Frame, number uint64) ([]byte, error) {
 	if f.Registers.Vector == nil || number >= uint64(len(f.Registers.Vector)) {
-		return nil, unavailable(fmt.Sprintf("optimized out: xmm%d is not known in this frame", number))
+		return nil, optimizedOut(fmt.Sprintf("xmm%d is not known in this frame", number))
 	}
 	return f.Registers.Vector[number][:], nil
 }
@@ -175,7 +175,7 @@ func vectorBytes(f *Frame, number uint64) ([]byte, error) {
 // registerLost is the reason for a register that a callee may have changed.
 func registerLost(number uint64) error {
 	if number <= uint64(image.RIP) {
-		return unavailable(fmt.Sprintf("optimized out: %v is not kept across the call", image.Register(number)))
+		return optimizedOut(fmt.Sprintf("%v is not kept across the call", image.Register(number)))
 	}
 	return unavailable("it is in " + registerName(number) + ", which is not read")
 }

@@ -67,9 +67,9 @@ func TestLocations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Read(frame, debuginfo.Variable{Name: "v", Type: test.typ, Location: test.expr, FrameBase: test.base}, Options{})
-			if got.Value.Text != test.want || got.Location != test.location || got.Value.Unavailable != test.unavailable {
+			if got.Value.Text != test.want || got.Location != test.location || got.Value.Why() != test.unavailable {
 				t.Errorf("got %q at %q, unavailable %q, want %q at %q, %q",
-					got.Value.Text, got.Location, got.Value.Unavailable, test.want, test.location, test.unavailable)
+					got.Value.Text, got.Location, got.Value.Why(), test.want, test.location, test.unavailable)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func (w *formatter) rustStr(o object, t debuginfo.Type, _ int) (evidence.Value, 
 		return evidence.Value{}, false
 	}
 	if values[1] > maxLibraryString {
-		return invalid("not a valid &str: length %d, data at %#x", values[1], values[0])
+		return invalid("&str", "length %d, data at %#x", values[1], values[0])
 	}
 	return w.counted(evidence.Addr(values[0]), values[1]), true
 }
@@ -51,7 +51,7 @@ func (w *formatter) rustSlice(o object, t debuginfo.Type, depth int) (evidence.V
 		return evidence.Value{}, false
 	}
 	if values[1] > maxLibraryString {
-		return invalid("not a valid slice: length %d, data at %#x", values[1], values[0])
+		return invalid("slice", "length %d, data at %#x", values[1], values[0])
 	}
 	title := fmt.Sprintf("slice of length %d", values[1])
 	return w.sequence(title, evidence.Addr(values[0]), parts[0].typ.Elem(), values[1], depth), true
@@ -71,11 +71,10 @@ func (w *formatter) rustParts(o object, t debuginfo.Type) (pointer evidence.Addr
 		length, err = o.word(size)
 	}
 	if err != nil {
-		v.Unavailable = reason(err)
-		return 0, 0, nil, v, true
+		return 0, 0, nil, missing(err), true
 	}
 	if capacity, known := rustCapacity(o, t); length > maxLibraryString || known && length > capacity {
-		v.Unavailable = fmt.Sprintf("not a valid Vec: length %d, capacity %d, data at %#x", length, capacity, at)
+		v, _ = invalid("Vec", "length %d, capacity %d, data at %#x", length, capacity, at)
 	}
 	return evidence.Addr(at), length, p.typ.Elem(), v, true
 }
@@ -158,7 +157,7 @@ func (w *formatter) variant(o object, t debuginfo.Type, depth int) (evidence.Val
 		return failed(failure)
 	}
 	if name == "" {
-		return invalid("no variant has the discriminant that it holds")
+		return evidence.NoValue("no variant has the discriminant that it holds"), true
 	}
 	if len(members) == 0 {
 		return evidence.Value{Text: name}, true

@@ -18,7 +18,7 @@ const maxScalar = 32
 // scalar formats the bytes of a scalar.
 func (w *formatter) scalar(data []byte, t debuginfo.Type) evidence.Value {
 	if int64(len(data)) < t.Size() {
-		return evidence.Value{Unavailable: fmt.Sprintf("only %d of its %d bytes are known", len(data), t.Size())}
+		return evidence.NoValue(fmt.Sprintf("only %d of its %d bytes are known", len(data), t.Size()))
 	}
 	if size := t.Size(); size > 0 {
 		data = data[:size]

@@ -88,7 +88,7 @@ func (w *formatter) counted(addr evidence.Addr, length uint64) evidence.Value {
 	shown := min(length, uint64(w.opts.StringBytes))
 	data, err := memorySource{w.memory, addr}.read(0, int64(shown))
 	if err != nil {
-		return evidence.Value{Unavailable: fmt.Sprintf("a string of %d bytes: %s", length, reason(err))}
+		return evidence.NoValueBecause(fmt.Sprintf("a string of %d bytes", length), reason(err))
 	}
 	text := quote(data)
 	if shown < length {

@@ -75,7 +75,7 @@ func (o Options) withDefaults() Options {
 func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 	out := evidence.Variable{Name: v.Name}
 	if v.Type == nil {
-		out.Value.Unavailable = "its type is not known"
+		out.Value = evidence.NoValue("its type is not known")
 		return out
 	}
 	out.Type = v.Type.Name()
@@ -83,7 +83,7 @@ func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 	if err != nil {
 		shown, ok := throughImplicit(f, &v, err, opts)
 		if !ok {
-			shown.Unavailable = reason(err)
+			shown = missing(err)
 		}
 		out.Value = shown
 		return out
@@ -91,7 +91,7 @@ func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 	out.Location = loc.String()
 	obj, err := loc.object(f, v.Type.Size())
 	if err != nil {
-		out.Value.Unavailable = reason(err)
+		out.Value = missing(err)
 		return out
 	}
 	w := newFormatter(f.readable(), opts)
@@ -104,7 +104,7 @@ func Read(f *Frame, v debuginfo.Variable, opts Options) evidence.Variable {
 // to.
 func At(m image.Memory, addr evidence.Addr, t debuginfo.Type, opts Options) evidence.Value {
 	if t == nil {
-		return evidence.Value{Unavailable: "its type is not known"}
+		return evidence.NoValue("its type is not known")
 	}
 	w := newFormatter(m, opts)
 	return w.top(object{source: memorySource{m, addr}}, t)
@@ -115,24 +115,40 @@ func At(m image.Memory, addr evidence.Addr, t debuginfo.Type, opts Options) evid
 // not followed, but named when m can name addresses; m may be nil.
 func Scalar(m image.Memory, data []byte, t debuginfo.Type) evidence.Value {
 	if t == nil {
-		return evidence.Value{Unavailable: "its type is not known"}
+		return evidence.NoValue("its type is not known")
 	}
 	w := newFormatter(m, Defaults)
 	return w.scalar(data, t)
 }
 
-// UnavailableError says why a variable has no value at this point.
-type UnavailableError struct{ Reason string }
+// UnavailableError says why a variable has no value at this point. Details may be empty.
+type UnavailableError struct{ Reason, Details string }
 
-func (e *UnavailableError) Error() string { return e.Reason }
-
-func unavailable(why string) error { return &UnavailableError{why} }
-
-// reason is err's text for Value.Unavailable.
-func reason(err error) string {
-	var missing *UnavailableError
-	if errors.As(err, &missing) {
-		return missing.Reason
+func (e *UnavailableError) Error() string {
+	if e.Details == "" {
+		return e.Reason
 	}
-	return err.Error()
+	return e.Reason + ": " + e.Details
+}
+
+func unavailable(why string) error { return &UnavailableError{Reason: why} }
+
+// optimizedOut is the error for a variable that the compiler did not keep.
+func optimizedOut(details string) error {
+	return &UnavailableError{Reason: "optimized out", Details: details}
+}
+
+// missing is the value that err leaves.
+func missing(err error) evidence.Value {
+	var lost *UnavailableError
+	if errors.As(err, &lost) {
+		return evidence.NoValueBecause(lost.Reason, lost.Details)
+	}
+	return evidence.NoValue(err.Error())
+}
+
+// reason is err's text within the text of a value.
+func reason(err error) string {
+	v := missing(err)
+	return v.Why()
 }
