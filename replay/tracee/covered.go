@@ -60,8 +60,8 @@ func (m *Memory) WriteAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// mapped reports whether the process has memory at an address.
-func (m *Memory) mapped(addr uint64) bool {
+// Mapped reports whether the process has memory at an address.
+func (m *Memory) Mapped(addr uint64) bool {
 	_, err := m.Memory.ReadAt(make([]byte, 1), int64(addr))
 	return err == nil
 }
@@ -135,7 +135,7 @@ func (m *Memory) swap(addr uint64, lifted bool) error {
 		value = x.value
 	}
 	x.lifted = lifted
-	if _, err := m.Memory.WriteAt([]byte{value}, int64(addr)); err != nil && m.mapped(addr) {
+	if _, err := m.Memory.WriteAt([]byte{value}, int64(addr)); err != nil && m.Mapped(addr) {
 		return err
 	}
 	return nil

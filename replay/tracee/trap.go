@@ -64,7 +64,7 @@ func (c *codeTraps) place() error {
 		if _, placed := c.memory.findTrap(pc); placed {
 			continue
 		}
-		if err := c.memory.placeTrap(pc); err != nil && c.memory.mapped(pc) {
+		if err := c.memory.placeTrap(pc); err != nil && c.memory.Mapped(pc) {
 			return err
 		}
 	}

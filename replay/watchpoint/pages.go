@@ -33,6 +33,8 @@ type pages struct {
 	cleared map[int]uint64
 	// calling is the thread for whose call the pages are not protected; nil: none.
 	calling *tracee.Thread
+	// grown: the pages that the main thread's stack would grow to exist.
+	grown bool
 	// asked: a SIGSTOP came while a thread was stepped. It is sent again.
 	asked bool
 	work  work
@@ -230,6 +232,9 @@ func (p *pages) Lift(t *tracee.Thread) error {
 // Protect implements tracee.Protection. A signal is delivered before the pages are protected: its
 // frame may be in one of them, and the kernel's copy of the fault in the thread is the signal's.
 func (p *pages) Protect(t *tracee.Thread, signal syscall.Signal) (syscall.Signal, error) {
+	if err := p.grow(); err != nil {
+		return 0, err
+	}
 	if p.calling == t || !p.uncovered() {
 		return signal, nil
 	}
@@ -258,6 +263,39 @@ func (p *pages) Protect(t *tracee.Thread, signal syscall.Signal) (syscall.Signal
 		return 0, err
 	}
 	return 0, p.cover(t, &regs)
+}
+
+// grow makes the pages with watched words exist to which the stack of the main thread has not grown
+// yet: the kernel makes them at the first access, which no protection stops. It does the same for a
+// read of the tool's (mm/memory.c, __access_remote_vm). The start of the process is compared with
+// the recorded one before this.
+func (p *pages) grow() error {
+	if p.grown || !p.tr.process.Started {
+		return nil
+	}
+	p.grown = true
+	maps, err := tracee.ReadMaps(p.tr.process.PID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(maps, func(m tracee.Mapping) bool { return m.Path == "[stack]" })
+	if i < 0 {
+		return nil
+	}
+	const reach = 1 << 30
+	for _, x := range p.list {
+		if maps.Containing(x.start) != nil || x.start >= maps[i].Start || maps[i].Start-x.start > reach {
+			continue
+		}
+		if !p.tr.process.Memory.Mapped(x.start) {
+			p.tr.strays++ // the stack may grow to it all the same
+		}
+	}
+	if maps, err = tracee.ReadMaps(p.tr.process.PID); err != nil {
+		return err
+	}
+	p.refresh(maps)
+	return nil
 }
 
 // accessError is SEGV_ACCERR: the protection of a page forbids an access.

@@ -169,6 +169,9 @@ var accessedBy = map[uint64][]pointed{
 
 // touches reports whether a system call may access the pages, or concerns their mappings.
 func (p *pages) touches(t *tracee.Thread, c *ptrace.Call, regs *ptrace.Registers) bool {
+	if !p.tr.process.Started {
+		return true // the call's arguments may be replaced, and memory of the stack be used for that
+	}
 	a := &c.Args
 	switch c.Number {
 	case unix.SYS_MMAP:

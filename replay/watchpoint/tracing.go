@@ -108,8 +108,13 @@ func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Repl
 	n := len(asked.Watches)
 	tr := &Tracing{process: p, stage: s, breakpoints: b, replay: r, asked: asked, watches: asked.Watches, known: make([]uint64, n), read: make([]bool, n),
 		code: newCodeReader(p), indices: map[int]uint32{}, quit: make(chan struct{})}
-	for i := range tr.watches {
-		tr.initial(i)
+	// A read below the main thread's stack would make it grow.
+	if maps, err := tracee.ReadMaps(p.PID); err == nil {
+		for i := range tr.watches {
+			if maps.Containing(uint64(tr.watches[i].Addr)) != nil {
+				tr.initial(i)
+			}
+		}
 	}
 	return tr
 }
