@@ -77,7 +77,7 @@ var allowed = map[string]string{
 	"internal/cases":          "",
 	"internal/recordtest":     "agent replay/record replay replay/launch replay/recorder",
 	"internal/accesslog":      "",
-	"internal/causetest":      "internal/recordtest replay/record replay/recorder",
+	"internal/causetest":      "internal/crashtest internal/recordtest replay/ptrace replay/record replay/recorder",
 	"bench":                   "image/object",
 	"bench/load":              "",
 	"bench/delta":             "delta patterns",

@@ -40,8 +40,9 @@ func TestCorpus(t *testing.T) {
 	path := os.Getenv(tableVariable)
 	var mu sync.Mutex
 	var rows []row
-	for _, c := range cases {
+	for i, c := range cases {
 		t.Run(c.String(), func(t *testing.T) {
+			causetest.SkipWhereSlow(t, i)
 			if c.Search != "" {
 				t.Skip(c.Search)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 func testPages(watches ...tracee.Watch) *pages {
-	p := &pages{tr: &Tracing{watches: watches}}
+	p := &pages{tr: &Tracing{watches: watches, process: &tracee.Process{Started: true}}}
 	for _, w := range watches {
 		p.list = append(p.list, &page{start: uint64(w.Addr) &^ (tracee.PageSize - 1)})
 	}
