@@ -11,3 +11,10 @@ func TestDebugRegistersFire(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestCounterTraps: the reads trap, or it is known that they do not.
+func TestCounterTraps(t *testing.T) {
+	if err := CounterTraps(); err != nil && !errors.Is(err, ErrCounterDoesNotTrap) {
+		t.Fatal(err)
+	}
+}

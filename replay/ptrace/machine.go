@@ -38,18 +38,7 @@ var DebugRegistersFire = sync.OnceValue(func() error {
 })
 
 func tryDebugRegisters() error {
-	return OnThread(func() error {
-		cmd := exec.Command("/proc/self/exe")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
-		if err := cmd.Start(); err != nil {
-			return fmt.Errorf("ptrace: debug registers: %w", err)
-		}
-		defer cmd.Wait()
-		defer cmd.Process.Kill()
-		tid := cmd.Process.Pid
-		if _, err := WaitFor(tid); err != nil {
-			return err
-		}
+	return onUnstarted(func(tid int) error {
 		before, err := GetRegisters(tid)
 		if err != nil {
 			return err
@@ -70,5 +59,56 @@ func tryDebugRegisters() error {
 			return ErrNoDebugRegisters
 		}
 		return nil
+	})
+}
+
+// ErrCounterDoesNotTrap says that PR_SET_TSC (prctl(2)) has no effect on this machine.
+var ErrCounterDoesNotTrap = errors.New("reads of the time-stamp counter cannot be made to trap on this machine")
+
+// CounterTraps returns nil if a process can be made to trap where it reads the time-stamp counter,
+// and ErrCounterDoesNotTrap or the reason why this cannot be found out. It tries that once.
+var CounterTraps = sync.OnceValue(func() error {
+	return onUnstarted(func(tid int) error {
+		if _, err := SystemCall(tid, unix.SYS_PRCTL, unix.PR_SET_TSC, unix.PR_TSC_SIGSEGV); err != nil {
+			return err
+		}
+		regs, err := GetRegisters(tid)
+		if err != nil {
+			return err
+		}
+		memory, err := OpenMemory(tid)
+		if err != nil {
+			return err
+		}
+		defer memory.Close()
+		if _, err := memory.WriteAt([]byte{0x0f, 0x31}, int64(regs.Rip)); err != nil { // rdtsc
+			return err
+		}
+		stop, err := StepQuietly(tid)
+		if err != nil {
+			return err
+		}
+		if stop.Kind != SignalStop || stop.Signal != unix.SIGSEGV {
+			return ErrCounterDoesNotTrap
+		}
+		return nil
+	})
+})
+
+// onUnstarted calls do for the thread of a process that has not executed an instruction. The process
+// is ended afterwards.
+func onUnstarted(do func(tid int) error) error {
+	return OnThread(func() error {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("ptrace: a process to try this machine with: %w", err)
+		}
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		if _, err := WaitFor(cmd.Process.Pid); err != nil {
+			return err
+		}
+		return do(cmd.Process.Pid)
 	})
 }
