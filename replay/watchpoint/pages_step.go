@@ -2,6 +2,7 @@ package watchpoint
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -154,7 +155,7 @@ const mostSaved = 16 << 10
 // stop is any other stop that occurred.
 func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	for {
-		err := p.tr.process.Lifted(t.TID, func() error {
+		err := p.unreplaced(regs.Rip, func() error {
 			stop, err = p.step(t)
 			return err
 		})
@@ -181,6 +182,23 @@ func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.
 			return nil, err
 		}
 	}
+}
+
+// unreplaced calls do while the program's own instruction is at a pc: it may have faulted while a break
+// or a breakpoint of the tool was passed, whose trap is there again.
+func (p *pages) unreplaced(pc uint64, do func() error) error {
+	memory := p.tr.process.Memory
+	var placed, own [tracee.LongestInstruction]byte
+	n := p.tr.process.ReadCode(own[:], pc)
+	if _, err := memory.Memory.ReadAt(placed[:n], int64(pc)); err != nil || placed == own {
+		return do()
+	}
+	if _, err := memory.Memory.WriteAt(own[:n], int64(pc)); err != nil {
+		return err
+	}
+	err := do()
+	_, restored := memory.Memory.WriteAt(placed[:n], int64(pc))
+	return errors.Join(err, restored)
 }
 
 // step makes a thread execute one instruction. Signals that were sent to it are not delivered to
