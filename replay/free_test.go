@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"diagnose/internal/crashtest"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -171,6 +172,7 @@ const times = 10
 
 // TestExperiments changes one thing, and the failure disappears, each time in the same way.
 func TestExperiments(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	const mutex = eventlog.KindMutex
 	experiments := []struct {
 		program, name string

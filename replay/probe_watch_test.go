@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -26,6 +27,7 @@ func instructionsOf(hits []replay.Hit) []evidence.Addr {
 }
 
 func TestProbesAgainstSingleSteps(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	// For each program: whether some accesses stop, and whether some do not.
 	stops := map[string]bool{"kinds": true, "loops": true, "control": true, "faults": true}
 	for _, name := range tracePrograms {
@@ -53,6 +55,7 @@ func TestProbesAgainstSingleSteps(t *testing.T) {
 
 // TestProbesFull: the process waits while the ring is full, and nothing is lost.
 func TestProbesFull(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "many")
 	enough := errors.New("enough")
 	var probes []evidence.Addr
@@ -81,6 +84,7 @@ func TestProbesFull(t *testing.T) {
 
 // TestProbesStops: a replay that may not stop so often fails with an error that says so.
 func TestProbesStops(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "kinds")
 	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
 	_, err := replay.Run(t.Context(), w.rec, replay.WatchRequest{Watching: replay.Watching{Watches: w.watches, Backend: replay.BackendProbe, Probes: probes, MostStops: 2}})
@@ -92,6 +96,7 @@ func TestProbesStops(t *testing.T) {
 
 // TestProbesWrites: watches for writes leave reads out.
 func TestProbesWrites(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	for _, name := range []string{"loops", "input"} {
 		w := recordWatched(t, name)
 		probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
@@ -111,6 +116,7 @@ func TestProbesWrites(t *testing.T) {
 // TestProbesMissing: accesses of instructions without a probe are not seen, but a change by them
 // is. Addresses without an instruction are reported.
 func TestProbesMissing(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "loops")
 	all := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
 	list := instructionsOf(all)
@@ -150,6 +156,7 @@ func TestProbesMissing(t *testing.T) {
 // TestProbesInspected: the process is stopped right after an access, with the registers of the
 // program.
 func TestProbesInspected(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "loops")
 	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
 	hits := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendProbe, Probes: probes}})
@@ -190,6 +197,7 @@ func TestProbesInspected(t *testing.T) {
 
 // TestProbesMoment: a moment at an instruction that a probe has moved is reached.
 func TestProbesMoment(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "loops")
 	all := w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}})
 	probes := instructionsOf(all)
@@ -211,6 +219,7 @@ func TestProbesMoment(t *testing.T) {
 
 // TestProbesEnd: an error of OnHit ends the replay.
 func TestProbesEnd(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	w := recordWatched(t, "loops")
 	probes := instructionsOf(w.hits(t, replay.WatchRequest{Watching: replay.Watching{Backend: replay.BackendPtrace}}))
 	enough := errors.New("enough")

@@ -40,9 +40,8 @@ func TestCorpus(t *testing.T) {
 	path := os.Getenv(tableVariable)
 	var mu sync.Mutex
 	var rows []row
-	for i, c := range cases {
+	for _, c := range cases {
 		t.Run(c.String(), func(t *testing.T) {
-			causetest.SkipWhereSlow(t, i)
 			if c.Search != "" {
 				t.Skip(c.Search)
 			}

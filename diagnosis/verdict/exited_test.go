@@ -10,12 +10,14 @@ import (
 
 	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 )
 
 // The cause of an exit is what the condition tested that led to it, through the functions
 // that only hand on that something was wrong, and past what decides nothing.
 func TestCausesOfExits(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	programs := map[string]string{"die.c": `
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"diagnose/internal/crashtest"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 // TestFirstValue: that a program goes well with what the stack had before a variable's
 // first value is no proof that this value is the cause.
 func TestFirstValue(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	p, err := recordtest.Read("../../internal/testdata/experiment/first_value.c")
 	if err != nil {
 		t.Fatal(err)

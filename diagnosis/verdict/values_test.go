@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"diagnose/internal/crashtest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 // TestValues: what the first cause says of bad values that are easily misjudged.
 func TestValues(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	for _, test := range []struct {
 		name, variable string
 		kind           evidence.CauseKind

@@ -96,6 +96,9 @@ func (r *trial) runUntil(limit time.Duration, signal os.Signal, name string, arg
 // try runs one variant of an entry, and judges what the tool says.
 func (e *entry) try(t *testing.T, flags []string) judgement {
 	t.Helper()
+	if e.Way != byCore && e.Way != byAgent && e.Way != byRecord && e.Way != bySecrets {
+		crashtest.TracesAccesses(t)
+	}
 	r := &trial{entry: e, t: t, dir: t.TempDir(), flags: flags}
 	t.Cleanup(r.endProcesses)
 	r.build()

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/internal/crashtest"
-	"diagnose/replay/ptrace"
 )
 
 // Case is a program with a bug, compiled at one level of optimisation, and the expected findings
@@ -63,17 +61,6 @@ var Levels = []string{"O0", "O2"}
 // FullMatrix says that each case is wanted at each level, and of each compiler:
 // DIAGNOSE_MATRIX=full.
 func FullMatrix() bool { return os.Getenv("DIAGNOSE_MATRIX") == "full" }
-
-// SkipWhereSlow skips most of a list of cases, by their index, on a machine without debug registers:
-// each access to a page of a watched word costs a hundred times as much there. FullMatrix takes
-// all.
-func SkipWhereSlow(t *testing.T, index int) {
-	t.Helper()
-	const taken = 6
-	if err := ptrace.DebugRegistersFire(); err != nil && index%taken != 0 && !FullMatrix() {
-		t.Skip(&crashtest.UnsupportedError{What: fmt.Sprintf("%v, so that one case in %d is tried", err, taken)})
-	}
-}
 
 // Cases are those of a directory, by name, each at one of the levels, and a few at
 // both; with FullMatrix all.

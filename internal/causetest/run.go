@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder"
@@ -100,6 +101,7 @@ const passes = "exit 0"
 
 func (c *Case) recordings(t testing.TB, kind runKind, n int) []*record.Recording {
 	t.Helper()
+	crashtest.TracesAccesses(t)
 	if c.Search != "" {
 		t.Skip(c.Search)
 	}
