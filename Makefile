@@ -42,7 +42,7 @@ setup-test:
 	scripts/setup test
 
 test: setup-test lint
-	scripts/with-cores $(GO) test -timeout 20m $(ALL)
+	scripts/with-cores $(GO) test -timeout 60m $(ALL)
 
 # The allocator's threads for a minute, in part of it with checks beside them.
 stress: setup-test

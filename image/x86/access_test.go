@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/internal/crashtest"
 )
 
 // report gathers what a walk over the encodings found.
@@ -88,6 +90,7 @@ func (r *report) skip(reason, op string) {
 // TestAccessOnProcessor executes every encoding that the generator makes and
 // compares the processor's effects with Decode's result.
 func TestAccessOnProcessor(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	p := newProcessor(t)
 	p.prepare()
 	r := newReport()
