@@ -275,6 +275,7 @@ func TestExperiments(t *testing.T) {
 
 // TestExperimentsThatGoOn: a run that would never end is ended, and the reason is reported.
 func TestExperimentsThatGoOn(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	rec := experiment(t, "goes_on")
 	for _, x := range []struct{ how, end string }{
 		{"computes", "stuck: "},
@@ -342,6 +343,7 @@ func TestReorder(t *testing.T) {
 // its own address. The recorded signal arrived there. The pointer that the instruction follows is
 // made invalid before.
 func TestFaultElsewhere(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	rec := experiment(t, "spins")
 	signals := ordinals(t, rec, 1, eventlog.KindSignal, 0)
 	spin, cell := addressOf(t, rec, "spin"), addressOf(t, rec, "cell")

@@ -158,6 +158,7 @@ func cutBefore(t *testing.T, dir string, kind eventlog.Kind, outcome *record.Out
 // A recording ends before the failure, and its replay reaches the failure all the same. It is
 // diagnosed like any other, with experiments.
 func TestCrashBehindTheLastEvent(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "faulting.c", Text: faulting, Flags: []string{"-O1"}})
 	for _, x := range []struct {
 		name    string

@@ -87,6 +87,7 @@ func TestCrashRefusesRecordings(t *testing.T) {
 
 // Without a passing run a race is found by a result that no serial order gives.
 func TestCrashWithoutPassingRuns(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	text, err := os.ReadFile("../../internal/testdata/cause/exit_turnstile.c")
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +135,7 @@ int main(void)
 `
 
 func TestCrashOfReusedMemory(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "reused.c", Text: reused, Flags: []string{"-O0"}})
 	cmd := recordCommand(t, "--", exe)
 	cmd.Env = append(cmd.Env, "DIAGNOSE_OPTIONS=quarantine_mb=0")

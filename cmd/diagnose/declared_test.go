@@ -183,6 +183,7 @@ func TestFailIfWithoutRecording(t *testing.T) {
 
 // A run that ended well is diagnosed if it is declared as failed.
 func TestCrashOfADeclaredFailure(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "miscounts.c", Text: miscounts, Flags: []string{"-O1"}})
 	recorded := func(rules ...string) string {
 		cmd := recordCommand(t, append(rules, "--", exe, "5")...)

@@ -71,6 +71,7 @@ func TestHuntBlocked(t *testing.T) {
 // The run that passes has the same accesses in the same order, as the wait precedes them. The cause
 // is found without that run.
 func TestHuntBlockedCause(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	text, err := os.ReadFile("../../internal/testdata/hunt/lost_signal.c")
 	if err != nil {
 		t.Fatal(err)

@@ -125,6 +125,7 @@ func (s *session) leavesNothing(t *testing.T, program string) {
 
 // Ctrl-C ends the experiments and not the report.
 func TestCrashInterrupted(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "logout.c", Text: badStore, Flags: []string{"-O0"}})
 	dir := recordedAt(t, exe)
 	for format, says := range map[string][]string{
@@ -171,6 +172,7 @@ func checkInterrupted(t *testing.T, text []byte) {
 // If the command hangs after the first Ctrl-C, a second one ends it: here it writes the report to a
 // pipe without a reader.
 func TestCrashInterruptedTwice(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "logout.c", Text: badStore, Flags: []string{"-O0"}})
 	dir := recordedAt(t, exe)
 	pipe := filepath.Join(t.TempDir(), "pipe")

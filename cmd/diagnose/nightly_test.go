@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"diagnose/corpus/nightly"
+	"diagnose/internal/crashtest"
 )
 
 // overflowing records a program that writes past the end of a heap object. The source begins with
@@ -60,6 +61,7 @@ func fits(t *testing.T, name, document string) {
 
 // From recordings to the summary of a night: two builds of one defect are one cause.
 func TestNightly(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	builds := []string{overflowing(t, 0), overflowing(t, 5)}
 	core := crashed(t)
 	dir, out := filepath.Join(t.TempDir(), "corpus"), filepath.Join(t.TempDir(), "out")

@@ -31,6 +31,7 @@ int main(int argc, char **argv)
 // If a script runs a program that crashes, the crash is the failure, whatever the script's status
 // is, and a diagnosis of the run is about the crash.
 func TestRecordChildCrashed(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "visitor.c", Text: visitor, Flags: []string{"-O1"}})
 	for _, x := range []struct {
 		name, script string

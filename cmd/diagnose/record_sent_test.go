@@ -111,6 +111,7 @@ int main(int argc, char **argv)
 `
 
 func TestCrashInAHandler(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	for _, x := range handlers {
 		t.Run(x.name, func(t *testing.T) {
 			exe := crashtest.Compile(t, crashtest.Program{Source: "handled.c", Text: handled, Flags: append([]string{"-O1", "-DHANDLER=" + x.handler}, x.flags...)})
@@ -137,6 +138,7 @@ func TestCrashInAHandler(t *testing.T) {
 // A program that recovers from faults, and ends with a status for another reason, did not fail
 // because of the faults.
 func TestCrashAfterRecoveries(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "probe.c", Text: `
 #include <setjmp.h>
 #include <signal.h>
@@ -159,6 +161,7 @@ int main(int argc, char **argv)
 
 // An exception is reported even if the handler of std::terminate ends the program with a status.
 func TestCrashInATerminateHandler(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "terminate.cc", Text: `
 #include <cstdlib>
 #include <exception>

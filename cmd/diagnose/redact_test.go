@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/reports"
@@ -144,6 +145,7 @@ func readable(o outcome) outcome {
 }
 
 func TestRedactReplays(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := replayable(t)
 	home := filepath.Dir(filepath.Dir(dir))
 	for _, format := range []string{"text", "json"} {
@@ -165,6 +167,7 @@ func TestRedactReplays(t *testing.T) {
 }
 
 func TestRedactTraces(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := traceable(t)
 	for _, format := range []string{traceTable, traceJSON, traceChrome} {
 		args := []string{"trace", "--recording", dir, "--watch", "guarded", "--format", format}
@@ -179,6 +182,7 @@ func TestRedactTraces(t *testing.T) {
 }
 
 func TestRedactHunts(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe, output := lockOrder(t), filepath.Join(t.TempDir(), "recordings")
 	for _, format := range []string{"text", "json"} {
 		got := diagnose(t, nil, "hunt", "--seeds", "200", "--output", output, "--format", format, "--redact", "/lock_order/", "--", exe, "--token", "hunter2")

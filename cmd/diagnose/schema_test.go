@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"diagnose/corpus/nightly"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/schema"
 	"diagnose/replay/record"
 )
@@ -80,6 +81,7 @@ func TestSchemas(t *testing.T) {
 
 // The output of the commands fits the schemas.
 func TestOutputsFitTheSchemas(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := traceable(t)
 	for name, args := range map[string][]string{
 		"replay":    {"replay", dir, "--verify", "--format", "json"},

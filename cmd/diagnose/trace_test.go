@@ -32,6 +32,7 @@ func traceable(t *testing.T) string {
 }
 
 func TestTraceTable(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := traceable(t)
 	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "cfg.workers[1].state", "-w", "guarded")
 	if got.status != 0 || got.stderr != "" {
@@ -53,6 +54,7 @@ func TestTraceTable(t *testing.T) {
 }
 
 func TestTraceForPrograms(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := traceable(t)
 	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "guarded", "--format", "json")
 	var trace shownTrace
@@ -221,6 +223,7 @@ func chromeDurations(t *testing.T, program string) (longest map[string]float64, 
 
 // Expressions that name no memory, and code that runs after main has returned.
 func TestTraceOutside(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := traceable(t)
 	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "0x10:8")
 	if got.status != exitOK || !strings.HasPrefix(got.stdout, "\n0x10:8: 0 accesses") || !strings.Contains(got.stdout, "limit: 0x10:8: nothing is mapped at 0x10 at the end") {
@@ -264,6 +267,7 @@ func TestTraceRefuses(t *testing.T) {
 
 // If a program has no debug information, the command says so when a variable is not found.
 func TestTraceWithoutDebugInformation(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	dir := recordedAt(t, crashtest.Compile(t, crashtest.Program{Source: "plain.c", Flags: []string{"-O1", "-s", "-g0"},
 		Text: "static int total; int main(int n, char **v) { total += n; return *(volatile int *)(long)(n - 1) + total; }\n"}))
 	got := diagnose(t, nil, "trace", "--recording", dir, "--watch", "total")

@@ -12,6 +12,7 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"
@@ -216,6 +217,7 @@ func compilersFirst(t *testing.T) string {
 // TestAccessesAreTheProgramsOwn watches a word that atomic operations change: each
 // is an access of the function that made it, not of the runtime.
 func TestAccessesAreTheProgramsOwn(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	l := recordLost(t, compilersFirst(t))
 	core, err := image.OpenCore(filepath.Join(l.rec.Dir, record.CoreName), image.Options{})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"diagnose/agent"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder"
@@ -14,6 +15,7 @@ import (
 // TestSignalsAtPoints interrupts code with points, and hunts at the same time, where
 // signals meet threads that stand at one.
 func TestSignalsAtPoints(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := instrumented(t, compilersFirst(t), filepath.Join(programs, "interrupted.c"), "-O1")
 	library := recordtest.Library(t)
 	for seed := uint64(0); seed < 6; seed++ {
