@@ -106,7 +106,7 @@ func (b *Breakpoints) await(t *tracee.Thread, p *place) error {
 			return err
 		}
 	}
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
 // expose makes a pc visible to a debug register.
@@ -161,11 +161,12 @@ func (b *Breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) 
 		return err
 	}
 	x.moment, x.left = uint64(pc), count
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
-// set writes the debug registers of a stopped thread.
-func (b *Breakpoints) set(tid int, x *broken) error {
+// set makes the breakpoints of a stopped thread the process's.
+func (b *Breakpoints) set(tid int) error {
+	x := b.threads[tid]
 	var pcs []uint64
 	switch p := x.place; {
 	case p == nil || p.probe != nil && !x.lifted:
@@ -304,7 +305,7 @@ func (b *Breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Regis
 	if err := probe.enter(t, regs); err != nil {
 		return err
 	}
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
 func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
@@ -316,7 +317,7 @@ func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers
 		}
 	}
 	x.place = nil
-	if err := b.set(t.TID, x); err != nil {
+	if err := b.set(t.TID); err != nil {
 		return Move{}, err
 	}
 	if p.signal == 0 {
@@ -343,7 +344,7 @@ func (b *Breakpoints) repeat(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	if err := ptrace.SetRegisters(t.TID, &part); err != nil {
 		return Move{}, err
 	}
-	return Move{}, b.set(t.TID, x)
+	return Move{}, b.set(t.TID)
 }
 
 // rested handles a thread after the instruction has done these repetitions. The thread is moved
@@ -360,7 +361,7 @@ func (b *Breakpoints) rested(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	if err := ptrace.SetRegisters(t.TID, &back); err != nil {
 		return Move{}, err
 	}
-	if err := b.set(t.TID, x); err != nil {
+	if err := b.set(t.TID); err != nil {
 		return Move{}, err
 	}
 	if ended || !p.equal(&back, []int{contextFlags}) {

@@ -34,7 +34,7 @@ func (b *Breakpoints) HandleFault(t *tracee.Thread, regs *ptrace.Registers) erro
 		if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 			return err
 		}
-		return b.process.WhileStopped(tid, func(tid int) error { return b.set(tid, owner) })
+		return b.process.WhileStopped(tid, b.set)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func (b *Breakpoints) armPoint(t *tracee.Thread, e *eventlog.Event) error {
 	}
 	x := b.of(t)
 	x.point = point{e.Object, e.Args[1]}
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
 // reachedPoint handles a thread at the instruction.
 func (b *Breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Registers) (Move, error) {
 	x.point = point{}
-	if err := b.set(t.TID, x); err != nil {
+	if err := b.set(t.TID); err != nil {
 		return Move{}, err
 	}
 	// A Moment at the same instruction is after the preemption.
@@ -48,7 +48,7 @@ func (b *Breakpoints) ResumeAt(t *tracee.Thread, pcs ...uint64) error {
 		}
 	}
 	x.resume = pcs
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
 // FreeRegisters returns how many pcs that can be.

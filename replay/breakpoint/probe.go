@@ -110,7 +110,7 @@ func (b *Breakpoints) Exposed(w *inline.Window) error {
 			continue
 		}
 		b.leaveProbe(p)
-		if err := b.process.WhileStopped(tid, func(tid int) error { return b.set(tid, x) }); err != nil {
+		if err := b.process.WhileStopped(tid, b.set); err != nil {
 			return err
 		}
 	}
@@ -235,7 +235,7 @@ func (b *Breakpoints) demoteProbes(t *tracee.Thread, pc uint64) error {
 		if tid == t.TID {
 			continue
 		}
-		if err := b.process.WhileStopped(tid, func(tid int) error { return b.set(tid, other) }); err != nil {
+		if err := b.process.WhileStopped(tid, b.set); err != nil {
 			return err
 		}
 	}

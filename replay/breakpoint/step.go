@@ -35,7 +35,7 @@ func (b *Breakpoints) SetStepping(t *tracee.Thread, on bool) error {
 			return err
 		}
 	}
-	return b.set(t.TID, x)
+	return b.set(t.TID)
 }
 
 // lift removes the jumps of all probes from the text, or puts them back.
