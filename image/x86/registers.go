@@ -1,5 +1,7 @@
 package x86
 
+import "slices"
+
 import "diagnose/evidence"
 
 // Reg is a general register by its full-width name: eax, ax, al and ah are
@@ -103,6 +105,12 @@ func (i *Inst) Read() []Reg {
 		}
 	}
 	return set.list()
+}
+
+// Repeats reports whether the instruction has a repeat prefix and so many repetitions as a register
+// says: an interrupt, a single step or a watchpoint may stop it between them. A gather has none.
+func (i *Inst) Repeats() bool {
+	return slices.ContainsFunc(i.Operands, func(o Operand) bool { return o.IsMemory && o.Repeated && o.Memory.Index != RegVector })
 }
 
 // Writes reports whether the instruction writes or may write any part of r.

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 )
 
@@ -228,7 +227,7 @@ func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
 	x := passing{pc: regs.Rip}
 	if !steps {
 		x.then, by = by, ptrace.Step
-		if inst := p.Instruction(regs.Rip); inst != nil && slices.ContainsFunc(inst.Operands, func(o x86.Operand) bool { return o.Repeated }) {
+		if inst := p.Instruction(regs.Rip); inst != nil && inst.Repeats() {
 			x.end, by = regs.Rip+uint64(inst.Len), ptrace.Cont
 			if err := p.Memory.placeTrap(x.end); err != nil {
 				return err

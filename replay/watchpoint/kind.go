@@ -1,7 +1,6 @@
 package watchpoint
 
 import (
-	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -135,7 +134,7 @@ func (r *codeReader) stretch(pc uint64) *stretch {
 		return x
 	}
 	x := &stretch{}
-	if inst := r.live.Instruction(pc); inst != nil && repeats(inst) {
+	if inst := r.live.Instruction(pc); inst != nil && inst.Repeats() {
 		x.repeat = inst
 	}
 	x.before = r.endingAt(pc)
@@ -172,10 +171,6 @@ func (r *codeReader) endingAt(pc uint64) []x86.Inst {
 		}
 	}
 	return list
-}
-
-func repeats(inst *x86.Inst) bool {
-	return slices.ContainsFunc(inst.Operands, func(o x86.Operand) bool { return o.IsMemory && o.Repeated && o.Memory.Index != x86.RegVector })
 }
 
 // accesses returns how an instruction that was just executed accessed the watched word. sure is

@@ -65,7 +65,11 @@ func (p *pages) run(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop
 			return nil, nil
 		}
 		before := *regs
-		if stop, err = p.execute(t, regs); stop != nil || err != nil {
+		step := p.step
+		if n == 0 { // a trap may be there; the text of the others is the program's own
+			step = p.stepUnreplaced
+		}
+		if stop, err = p.execute(t, regs, step); stop != nil || err != nil {
 			return stop, err
 		}
 		if err := p.unmarkFlags(inst, regs); err != nil {
@@ -151,15 +155,11 @@ func (p *pages) about(inst *x86.Inst, regs *ptrace.Registers) accessing {
 // mostSaved is more than xsave writes.
 const mostSaved = 16 << 10
 
-// execute makes a thread execute one instruction, or one repetition of it, and reads its registers.
-// stop is any other stop that occurred.
-func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+// execute makes a thread execute one instruction by step, or one repetition of it, and reads its
+// registers. stop is any other stop that occurred.
+func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers, step func(*tracee.Thread) (*ptrace.Stop, error)) (stop *ptrace.Stop, err error) {
 	for {
-		err := p.unreplaced(regs.Rip, func() error {
-			stop, err = p.step(t)
-			return err
-		})
-		if err != nil {
+		if stop, err = step(t); err != nil {
 			return nil, err
 		}
 		if stop == nil {
@@ -184,21 +184,25 @@ func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.
 	}
 }
 
-// unreplaced calls do while the program's own instruction is at a pc: it may have faulted while a break
-// or a breakpoint of the tool was passed, whose trap is there again.
-func (p *pages) unreplaced(pc uint64, do func() error) error {
-	memory := p.tr.process.Memory
+// stepUnreplaced is step at the program's own instruction: it may have faulted while a break or a
+// breakpoint of the tool was passed, whose trap is there again.
+func (p *pages) stepUnreplaced(t *tracee.Thread) (*ptrace.Stop, error) {
+	regs, err := ptrace.GetRegisters(t.TID)
+	if err != nil {
+		return nil, err
+	}
+	memory, pc := p.tr.process.Memory, regs.Rip
 	var placed, own [tracee.LongestInstruction]byte
 	n := p.tr.process.ReadCode(own[:], pc)
 	if _, err := memory.Memory.ReadAt(placed[:n], int64(pc)); err != nil || placed == own {
-		return do()
+		return p.step(t)
 	}
 	if _, err := memory.Memory.WriteAt(own[:n], int64(pc)); err != nil {
-		return err
+		return nil, err
 	}
-	err := do()
+	stop, err := p.step(t)
 	_, restored := memory.Memory.WriteAt(placed[:n], int64(pc))
-	return errors.Join(err, restored)
+	return stop, errors.Join(err, restored)
 }
 
 // step makes a thread execute one instruction. Signals that were sent to it are not delivered to

@@ -149,7 +149,7 @@ func (p *probes) step(t *tracee.Thread, regs *ptrace.Registers, site *inline.Sit
 				return nil, err
 			}
 		}
-		if regs.Rip != x.inst.PC || !repeats(&x.inst) {
+		if regs.Rip != x.inst.PC || !x.inst.Repeats() {
 			return nil, nil
 		}
 	}
