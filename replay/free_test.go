@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"diagnose/internal/crashtest"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/record"

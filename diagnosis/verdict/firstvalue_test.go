@@ -1,11 +1,11 @@
 package verdict_test
 
 import (
-	"diagnose/internal/crashtest"
 	"strings"
 	"testing"
 
 	"diagnose/diagnosis/driver"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 )
 

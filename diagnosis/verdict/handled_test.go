@@ -1,7 +1,6 @@
 package verdict_test
 
 import (
-	"diagnose/internal/crashtest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 )
 

@@ -1,7 +1,6 @@
 package verdict_test
 
 import (
-	"diagnose/internal/crashtest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"diagnose/diagnosis/driver"
 	"diagnose/diagnosis/verdict"
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 )
 

@@ -1,8 +1,10 @@
 package x86
 
-import "slices"
+import (
+	"slices"
 
-import "diagnose/evidence"
+	"diagnose/evidence"
+)
 
 // Reg is a general register by its full-width name: eax, ax, al and ah are
 // parts of RAX. The numbers are DWARF's (System V ABI, figure 3.36).
