@@ -47,7 +47,7 @@ func newBreaks(p *tracee.Process, r *recorded.Recordings, list []Break) *breaks 
 	return b
 }
 
-var trapInstruction = []byte{0xcc} // int3
+var trapInstruction = []byte{tracee.Int3}
 
 // AddBreak adds a break from now on.
 func (s *Stopped) AddBreak(x Break) error {
@@ -208,7 +208,7 @@ func (b *breaks) pass(t *tracee.Thread, pc uint64) error {
 
 // executeBreak executes one instruction. The stop is nil if it is only the step's.
 func (b *breaks) executeBreak(t *tracee.Thread) (*ptrace.Stop, error) {
-	stop, err := b.process.StepOnce(t.TID)
+	stop, err := b.process.Traps.StepOnce(t.TID)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (s *Stopped) Stored() (addr evidence.Addr, value uint64, size int, err erro
 
 // step executes the thread's next instruction.
 func (s *Stopped) step() error {
-	stop, err := s.c.StepOnce(s.TID())
+	stop, err := s.c.Traps.StepOnce(s.TID())
 	if err == nil && (stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP) {
 		err = fmt.Errorf("replay: the instruction at %v came to %v", s.Moment, stop)
 	}

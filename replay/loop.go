@@ -60,7 +60,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		c.Threads[stop.TID] = t
 	}
 	t.Stopped = stop.Kind != ptrace.Ended
-	if continues, err := c.Passed(t, &stop); continues || err != nil {
+	if continues, err := c.Traps.Passed(t, &stop); continues || err != nil {
 		t.Stopped = !continues
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 		if stop.TID == c.PID {
 			return c.Gone(&stop)
 		}
-		return c.ForgetThread(stop.TID)
+		return c.Traps.Forget(stop.TID)
 	case ptrace.SignalStop:
 		err := c.signalled(t, stop)
 		if errors.Is(err, unix.ESRCH) {
@@ -125,7 +125,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 		return err
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info, Regs: regs}
-	if others, err := c.AtTrap(t, &s); err != nil {
+	if others, err := c.Traps.AtTrap(t, &s); err != nil {
 		return err
 	} else if others {
 		return c.cont(t, 0)

@@ -128,7 +128,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 			return err
 		}
 	}
-	if err := c.RemoveTraps(); err != nil {
+	if err := c.Traps.Remove(); err != nil {
 		return err
 	}
 	// It is pending before any thread resumes, so none executes the program's code before it.

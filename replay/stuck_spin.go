@@ -135,7 +135,7 @@ func (j *judge) turn(t *tracee.Thread, beside func(uint64) bool) (map[spinAccess
 func stepOnce(p *tracee.Process, t *tracee.Thread) (ended bool, err error) {
 	const signals = 8 // that were pending
 	for range signals {
-		stop, err := p.StepOnce(t.TID)
+		stop, err := p.Traps.StepOnce(t.TID)
 		if err != nil {
 			return true, err
 		}

@@ -21,7 +21,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 			err = c.breaks.place()
 		}
 		if err == nil {
-			err = c.PlaceTraps()
+			err = c.Traps.Place()
 		}
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err := c.breaks.place(); err != nil {
 			return err
 		}
-		if err := c.PlaceTraps(); err != nil {
+		if err := c.Traps.Place(); err != nil {
 			return err
 		}
 		return c.answer(t, s, uint64(control.PatchCount))

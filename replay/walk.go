@@ -243,7 +243,7 @@ func (w *walker) sameObject(a, b uint64) bool {
 // executeOne makes a single step and reads the registers after it.
 func (w *walker) executeOne(t *tracee.Thread, regs *ptrace.Registers) error {
 	before := regs.Rip
-	stop, err := w.process.StepQuietly(t.TID)
+	stop, err := w.process.Traps.StepQuietly(t.TID)
 	if err != nil {
 		return err
 	}

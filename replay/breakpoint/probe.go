@@ -326,7 +326,7 @@ func (x *probe) assemble(p *place) ([]byte, error) {
 		a.data(probeWords+8*i, 0x48, 0x3b, 0x05)
 		a.unless()
 	}
-	a.WriteByte(0xcc)
+	a.WriteByte(tracee.Int3)
 	x.hit = x.page + uint64(a.Len())
 	a.data(probeFlags, 0x0f, 0xb7, 0x05) // movzwl saved flags, %eax
 	a.Write([]byte{0x04, 0x7f, 0x9e})    // add $0x7f, %al, which sets the overflow; sahf

@@ -92,7 +92,7 @@ func (a *Assembler) Jump(to uint64) error {
 
 // Trap appends an int3 that stops for a site.
 func (a *Assembler) Trap(s *Site) {
-	a.WriteByte(0xcc)
+	a.WriteByte(tracee.Int3)
 	a.in.Traps[a.Here()] = s
 }
 

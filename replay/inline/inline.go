@@ -139,7 +139,7 @@ func (in *Inlined) installIn(t *tracee.Thread, sites []*Site) error {
 func (in *Inlined) trap(s *Site) error {
 	s.window = nil
 	in.Traps[s.Inst.PC+1] = s
-	return in.process.Memory.Replace(s.Inst.PC, []byte{0xcc})
+	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
 }
 
 // chooseWindows finds windows for sites. A window may have several sites.

@@ -104,7 +104,7 @@ func (in *Inlined) HandleStop(t *tracee.Thread, s *tracee.SignalStop) (done bool
 // must be handled.
 func (in *Inlined) StepOver(t *tracee.Thread, site *Site, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	err = in.inPlace(t, site, regs, func() error {
-		return in.process.Lifted(t.TID, func() error {
+		return in.process.Traps.Lifted(t.TID, func() error {
 			stop, err = in.until(t, ptrace.Step, tracee.IsStepTrap)
 			return err
 		})
@@ -136,10 +136,10 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 		if _, err := in.process.Memory.ReadPlaced(own, end); err != nil {
 			return err
 		}
-		if _, err := in.process.Memory.WriteAt([]byte{0xcc}, end); err != nil {
+		if _, err := in.process.Memory.WriteAt([]byte{tracee.Int3}, end); err != nil {
 			return err
 		}
-		err := in.process.Lifted(t.TID, func() error {
+		err := in.process.Traps.Lifted(t.TID, func() error {
 			stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == tracee.FromKernel })
 			return err
 		})
@@ -164,7 +164,7 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 // inPlace moves a thread to a site's instruction and calls do while the program's text is restored
 // there. regs are the thread's registers.
 func (in *Inlined) inPlace(t *tracee.Thread, site *Site, regs *ptrace.Registers, do func() error) error {
-	jumps := []tracee.Words{{Addr: site.Inst.PC, Data: []byte{0xcc}}}
+	jumps := []tracee.Words{{Addr: site.Inst.PC, Data: []byte{tracee.Int3}}}
 	if site.window != nil {
 		jumps = site.window.jumps
 	}

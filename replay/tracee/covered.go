@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// int3 is the instruction that traps, in one byte.
-const int3 = 0xcc
+// Int3 is the instruction that traps, in one byte.
+const Int3 = 0xcc
 
 // coveredByte is a byte of the process's memory in whose place an int3 is.
 type coveredByte struct {
@@ -47,7 +47,7 @@ func (m *Memory) WriteAt(p []byte, at int64) (int, error) {
 	placed := slices.Clone(p)
 	for i := range covered {
 		if x := &covered[i]; !x.lifted {
-			placed[x.addr-uint64(at)] = int3
+			placed[x.addr-uint64(at)] = Int3
 		}
 	}
 	n, err := m.Memory.WriteAt(placed, at)
@@ -76,7 +76,7 @@ func (m *Memory) placeTrap(addr uint64) error {
 	if _, err := m.Memory.ReadAt(value[:], int64(addr)); err != nil {
 		return err
 	}
-	if _, err := m.Memory.WriteAt([]byte{int3}, int64(addr)); err != nil {
+	if _, err := m.Memory.WriteAt([]byte{Int3}, int64(addr)); err != nil {
 		return err
 	}
 	m.traps = slices.Insert(m.traps, i, coveredByte{addr: addr, value: value[0]})
@@ -130,7 +130,7 @@ func (m *Memory) swap(addr uint64, lifted bool) error {
 		return nil
 	}
 	x := &m.traps[i]
-	value := byte(int3)
+	value := byte(Int3)
 	if lifted {
 		value = x.value
 	}

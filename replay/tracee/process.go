@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -37,8 +38,8 @@ type Process struct {
 	LibraryPath string
 	// WatchRegisters are the debug registers that watches use in each thread.
 	WatchRegisters WatchRegisters
-	// traps are the breakpoints where debug registers do not stop threads; nil: they do.
-	traps *codeTraps
+	// Traps are the breakpoints where debug registers do not stop threads; nil: they do.
+	Traps *Traps
 	// Protection takes pages away from the process's threads; nil: none does.
 	Protection Protection
 	// Detached: the process was handed over.
@@ -53,6 +54,48 @@ type Process struct {
 	// MovedFrom returns the program's instruction that the tool has placed right before pc; nil:
 	// none.
 	MovedFrom func(pc uint64) *x86.Inst
+}
+
+// UseTraps makes the process's breakpoints int3 instructions in place of debug registers.
+func (p *Process) UseTraps() { p.Traps = newTraps(p.Memory) }
+
+// SetBreakpoints replaces the breakpoints of a stopped thread: it stops before it executes the
+// instructions at the pcs. The process's watches that use debug registers stay as they are.
+func (p *Process) SetBreakpoints(tid int, pcs ...uint64) error {
+	if p.Traps == nil {
+		return setDebug(tid, &p.WatchRegisters, pcs...)
+	}
+	return p.Traps.set(tid, pcs)
+}
+
+// AdoptMemory makes the memory of a child that the process has forked the process's own.
+func (p *Process) AdoptMemory(child *Memory) error {
+	traps, err := p.Traps.inherited(child)
+	if err != nil {
+		return err
+	}
+	p.Memory.Close()
+	p.Memory, p.Traps = child, traps
+	return nil
+}
+
+// Resume resumes a stopped thread with a signal (0: none); steps: for one instruction. With
+// FlagResume, the thread does not stop at a breakpoint at its pc.
+func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
+	by := Resumption(ptrace.Cont)
+	if x := p.Protection; x != nil {
+		var err error
+		if signal, err = x.Protect(t, signal); err != nil {
+			return err
+		}
+		by = ptrace.ContToCall
+	}
+	if !p.Started {
+		by = ptrace.ContToCall
+	} else if steps {
+		by = ptrace.Step
+	}
+	return p.Traps.resume(t, by, signal, steps)
 }
 
 // ReadControl reads the engine's control.

@@ -10,32 +10,23 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// codeTraps stop threads at instructions by int3, where debug registers do not (ptrace.ErrNoDebugRegisters).
+// Traps stop threads at instructions by int3, where debug registers do not (ptrace.ErrNoDebugRegisters).
 // Other parts see the stops that debug registers would make: before the instruction, with the
 // code TrapHardware, of the threads alone that want to stop there, and not of a thread that is
 // resumed there with FlagResume. Code that the program itself writes over a trap loses it.
-type codeTraps struct {
+//
+// Where debug registers stop threads, *Traps is nil, and its methods do what there is to do without.
+type Traps struct {
 	memory *Memory
 	// wanted are the threads that stop at an instruction. Some of these have no trap yet, as no
 	// memory is mapped there.
 	wanted map[uint64]map[int]bool
 }
 
-// UseTraps makes the process's breakpoints int3 instructions in place of debug registers.
-func (p *Process) UseTraps() {
-	p.traps = &codeTraps{memory: p.Memory, wanted: map[uint64]map[int]bool{}}
-}
+func newTraps(m *Memory) *Traps { return &Traps{memory: m, wanted: map[uint64]map[int]bool{}} }
 
-// SetBreakpoints replaces the breakpoints of a stopped thread: it stops before it executes the
-// instructions at the pcs. The process's watches that use debug registers stay as they are.
-func (p *Process) SetBreakpoints(tid int, pcs ...uint64) error {
-	if p.traps == nil {
-		return setDebug(tid, &p.WatchRegisters, pcs...)
-	}
-	return p.traps.set(tid, pcs)
-}
-
-func (c *codeTraps) set(tid int, pcs []uint64) error {
+// set replaces the breakpoints of a thread.
+func (c *Traps) set(tid int, pcs []uint64) error {
 	for pc, threads := range c.wanted {
 		if !threads[tid] || slices.Contains(pcs, pc) {
 			continue
@@ -54,11 +45,14 @@ func (c *codeTraps) set(tid int, pcs []uint64) error {
 		}
 		c.wanted[pc][tid] = true
 	}
-	return c.place()
+	return c.Place()
 }
 
-// place places the traps whose memory is mapped.
-func (c *codeTraps) place() error {
+// Place places the traps at code that has been mapped since they were set.
+func (c *Traps) Place() error {
+	if c == nil {
+		return nil
+	}
 	for pc := range c.wanted {
 		if _, placed := c.memory.findTrap(pc); placed {
 			continue
@@ -70,66 +64,54 @@ func (c *codeTraps) place() error {
 	return nil
 }
 
-// PlaceTraps places the breakpoints at code that has been mapped since they were set.
-func (p *Process) PlaceTraps() error {
-	if p.traps == nil {
+// Remove removes all of them, as before a debugger takes over.
+func (c *Traps) Remove() error {
+	if c == nil {
 		return nil
 	}
-	return p.traps.place()
-}
-
-// RemoveTraps removes all of them, as before a debugger takes over.
-func (p *Process) RemoveTraps() error {
-	if p.traps == nil {
-		return nil
-	}
-	clear(p.traps.wanted)
-	for len(p.Memory.traps) > 0 {
-		if err := p.Memory.removeTrap(p.Memory.traps[0].addr); err != nil {
+	clear(c.wanted)
+	for len(c.memory.traps) > 0 {
+		if err := c.memory.removeTrap(c.memory.traps[0].addr); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// AdoptMemory makes the memory of a child that the process has forked the process's own. The
-// traps that the child has inherited are removed from it.
-func (p *Process) AdoptMemory(child *Memory) error {
-	inherited := p.Memory.traps
-	p.Memory.Close()
-	p.Memory = child
-	if p.traps == nil {
-		return nil
+// inherited returns the traps of a child that the process has forked, without those that the
+// child's memory has inherited.
+func (c *Traps) inherited(child *Memory) (*Traps, error) {
+	if c == nil {
+		return nil, nil
 	}
-	p.UseTraps()
-	for _, x := range inherited {
+	for _, x := range c.memory.traps {
 		if x.lifted {
 			continue
 		}
 		if _, err := child.Memory.WriteAt([]byte{x.value}, int64(x.addr)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return newTraps(child), nil
 }
 
-// ForgetThread is called for a thread that has ended.
-func (p *Process) ForgetThread(tid int) error {
-	if p.traps == nil {
+// Forget is called for a thread that has ended.
+func (c *Traps) Forget(tid int) error {
+	if c == nil {
 		return nil
 	}
-	return p.traps.set(tid, nil)
+	return c.set(tid, nil)
 }
 
 // AtTrap handles a SIGTRAP that may be a breakpoint's. If it is, the stop becomes the one that a
 // debug register makes: before the instruction, with FlagResume set. others: it is a breakpoint
 // of other threads only, so this one resumes.
-func (p *Process) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
-	if p.traps == nil || s.Signal != unix.SIGTRAP || s.Code != FromKernel {
+func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
+	if c == nil || s.Signal != unix.SIGTRAP || s.Code != FromKernel {
 		return false, nil
 	}
 	pc := s.Regs.Rip - 1
-	if _, placed := p.Memory.findTrap(pc); !placed || t.passed == pc {
+	if _, placed := c.memory.findTrap(pc); !placed || t.passed == pc {
 		return false, nil // an int3 that the trap covers
 	}
 	s.Regs.Rip, s.Regs.Orig_rax = pc, ^uint64(0)
@@ -138,27 +120,27 @@ func (p *Process) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
 		return false, err
 	}
 	s.Code = TrapHardware
-	return !p.traps.wanted[pc][t.TID], nil
+	return !c.wanted[pc][t.TID], nil
 }
 
 // Lifted calls do while no trap is at the next instruction of a stopped thread.
-func (p *Process) Lifted(tid int, do func() error) error {
-	if p.traps == nil || len(p.Memory.traps) == 0 {
+func (c *Traps) Lifted(tid int, do func() error) error {
+	if c == nil || len(c.memory.traps) == 0 {
 		return do()
 	}
 	regs, err := ptrace.GetRegisters(tid)
 	if err != nil {
 		return err
 	}
-	if err := p.Memory.liftTrap(regs.Rip); err != nil {
+	if err := c.memory.liftTrap(regs.Rip); err != nil {
 		return err
 	}
-	return errors.Join(do(), p.Memory.lowerTrap(regs.Rip))
+	return errors.Join(do(), c.memory.lowerTrap(regs.Rip))
 }
 
 // StepQuietly is ptrace.StepQuietly for a thread that may be at a breakpoint.
-func (p *Process) StepQuietly(tid int) (stop ptrace.Stop, err error) {
-	err = p.Lifted(tid, func() error {
+func (c *Traps) StepQuietly(tid int) (stop ptrace.Stop, err error) {
+	err = c.Lifted(tid, func() error {
 		stop, err = ptrace.StepQuietly(tid)
 		return err
 	})
@@ -166,8 +148,8 @@ func (p *Process) StepQuietly(tid int) (stop ptrace.Stop, err error) {
 }
 
 // StepOnce is ptrace.Step and ptrace.WaitFor for a thread that may be at a breakpoint.
-func (p *Process) StepOnce(tid int) (stop ptrace.Stop, err error) {
-	err = p.Lifted(tid, func() error {
+func (c *Traps) StepOnce(tid int) (stop ptrace.Stop, err error) {
+	err = c.Lifted(tid, func() error {
 		if err := ptrace.Step(tid, 0); err != nil {
 			return err
 		}
@@ -189,31 +171,18 @@ type passing struct {
 	then Resumption
 }
 
-// Resume resumes a stopped thread by ptrace.Cont, or for one instruction by ptrace.Step. With FlagResume, the
-// thread does not stop at a breakpoint at its pc.
-func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
-	by := Resumption(ptrace.Cont)
-	if x := p.Protection; x != nil {
-		var err error
-		if signal, err = x.Protect(t, signal); err != nil {
-			return err
-		}
-		by = ptrace.ContToCall
-	}
-	if !p.Started {
-		by = ptrace.ContToCall
-	} else if steps {
-		by = ptrace.Step
-	}
-	if p.traps == nil || len(p.Memory.traps) == 0 {
+// resume resumes a stopped thread by a resumption; steps: for one instruction. With FlagResume, the
+// thread does not stop at a trap at its pc.
+func (c *Traps) resume(t *Thread, by Resumption, signal syscall.Signal, steps bool) error {
+	if c == nil || len(c.memory.traps) == 0 {
 		return by(t.TID, signal)
 	}
-	if err := p.Memory.lowerTraps(); err != nil {
+	if err := c.memory.lowerTraps(); err != nil {
 		return err
 	}
 	if x := t.passing.pc; x != 0 { // it was interrupted
 		t.passing = passing{}
-		if err := p.Memory.lowerTrap(x); err != nil {
+		if err := c.memory.lowerTrap(x); err != nil {
 			return err
 		}
 	}
@@ -221,39 +190,45 @@ func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
 	if err != nil {
 		return err
 	}
-	if _, trap := p.Memory.findTrap(regs.Rip); !trap || regs.Eflags&FlagResume == 0 || signal != 0 {
+	if _, trap := c.memory.findTrap(regs.Rip); !trap || regs.Eflags&FlagResume == 0 || signal != 0 {
 		return by(t.TID, signal)
 	}
-	x := passing{pc: regs.Rip}
+	return c.pass(t, regs.Rip, by, steps)
+}
+
+// pass makes a stopped thread execute the instruction under a trap, and then resumes it unless it
+// steps.
+func (c *Traps) pass(t *Thread, pc uint64, by Resumption, steps bool) error {
+	x := passing{pc: pc}
 	if !steps {
 		x.then, by = by, ptrace.Step
-		if inst := p.Instruction(regs.Rip); inst != nil && inst.Repeats() {
-			x.end, by = regs.Rip+uint64(inst.Len), ptrace.Cont
-			if err := p.Memory.placeTrap(x.end); err != nil {
+		if inst := c.memory.Instruction(pc); inst != nil && inst.Repeats() {
+			x.end, by = pc+uint64(inst.Len), ptrace.Cont
+			if err := c.memory.placeTrap(x.end); err != nil {
 				return err
 			}
 		}
 	}
-	if err := p.Memory.liftTrap(x.pc); err != nil {
+	if err := c.memory.liftTrap(pc); err != nil {
 		return err
 	}
 	t.passing = x
-	return by(t.TID, signal)
+	return by(t.TID, 0)
 }
 
 // Passed is called first for each stop of a thread. continues: the thread had to execute the
 // instruction under a trap, has done so, and was resumed.
-func (p *Process) Passed(t *Thread, stop *ptrace.Stop) (continues bool, err error) {
+func (c *Traps) Passed(t *Thread, stop *ptrace.Stop) (continues bool, err error) {
 	x := t.passing
 	t.passing, t.passed = passing{}, x.pc
 	if x.pc == 0 {
 		return false, nil
 	}
-	if err := p.Memory.lowerTrap(x.pc); err != nil || stop.Kind == ptrace.Ended {
+	if err := c.memory.lowerTrap(x.pc); err != nil || stop.Kind == ptrace.Ended {
 		return false, err
 	}
 	if x.end != 0 {
-		return p.repeated(t, stop, &x)
+		return c.repeated(t, stop, &x)
 	}
 	if own, err := EndsStep(stop); err != nil || !own || x.then == nil {
 		return false, err
@@ -262,9 +237,9 @@ func (p *Process) Passed(t *Thread, stop *ptrace.Stop) (continues bool, err erro
 }
 
 // repeated handles the stop of a thread that was to execute all repetitions of an instruction.
-func (p *Process) repeated(t *Thread, stop *ptrace.Stop, x *passing) (continues bool, err error) {
-	if p.traps.wanted[x.end] == nil {
-		defer func() { err = errors.Join(err, p.Memory.removeTrap(x.end)) }()
+func (c *Traps) repeated(t *Thread, stop *ptrace.Stop, x *passing) (continues bool, err error) {
+	if c.wanted[x.end] == nil {
+		defer func() { err = errors.Join(err, c.memory.removeTrap(x.end)) }()
 	}
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
 		return false, nil
@@ -274,12 +249,12 @@ func (p *Process) repeated(t *Thread, stop *ptrace.Stop, x *passing) (continues 
 		return false, err
 	}
 	regs, err := ptrace.GetRegisters(t.TID)
-	if err != nil || regs.Rip != x.end+1 || p.traps.wanted[x.end][t.TID] {
+	if err != nil || regs.Rip != x.end+1 || c.wanted[x.end][t.TID] {
 		return false, err // AtTrap handles it
 	}
 	regs.Rip, regs.Orig_rax = x.end, ^uint64(0)
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return false, err
 	}
-	return true, p.Resume(t, 0, false)
+	return true, c.resume(t, x.then, 0, false)
 }

@@ -112,7 +112,7 @@ func followTraps(t *testing.T, pid int, arrivals map[uint64]int) error {
 			}
 			return nil
 		}
-		if continues, err = p.Passed(x, &stop); err != nil {
+		if continues, err = p.Traps.Passed(x, &stop); err != nil {
 			return err
 		} else if continues {
 			continue
@@ -133,7 +133,7 @@ func arrive(t *testing.T, p *tracee.Process, x *tracee.Thread, stop *ptrace.Stop
 		return err
 	}
 	s := tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info, Regs: regs}
-	others, err := p.AtTrap(x, &s)
+	others, err := p.Traps.AtTrap(x, &s)
 	if err != nil {
 		return err
 	}
