@@ -210,7 +210,7 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 
 // step executes an instruction. other is a stop for another reason.
 func (l *loopLook) step() (other *ptrace.Stop, err error) {
-	stop, err := l.p.Traps.StepQuietly(l.t.TID)
+	stop, err := l.p.Traps.StepUnlessStopped(l.t.TID)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/evidence/signature"
 	"diagnose/internal/causetest"
+	"diagnose/internal/crashtest"
 	"diagnose/reports"
 )
 
@@ -60,6 +61,7 @@ const (
 )
 
 func TestClusters(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	path := os.Getenv(tableVariable)
 	store := create(t, os.Getenv(keepVariable))
 	fill(t, store, chosen(path != ""))

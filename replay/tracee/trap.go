@@ -147,6 +147,21 @@ func (c *Traps) StepQuietly(tid int) (stop ptrace.Stop, err error) {
 	return stop, err
 }
 
+// StepUnlessStopped is StepQuietly, but a thread that has not yet stopped at its breakpoint there
+// stops at it.
+func (c *Traps) StepUnlessStopped(tid int) (ptrace.Stop, error) {
+	if c != nil {
+		regs, err := ptrace.GetRegisters(tid)
+		if err != nil {
+			return ptrace.Stop{}, err
+		}
+		if c.wanted[regs.Rip][tid] && regs.Eflags&FlagResume == 0 {
+			return ptrace.StepQuietly(tid)
+		}
+	}
+	return c.StepQuietly(tid)
+}
+
 // StepOnce is ptrace.Step and ptrace.WaitFor for a thread that may be at a breakpoint.
 func (c *Traps) StepOnce(tid int) (stop ptrace.Stop, err error) {
 	err = c.Lifted(tid, func() error {
@@ -239,7 +254,9 @@ func (c *Traps) Passed(t *Thread, stop *ptrace.Stop) (continues bool, err error)
 // repeated handles the stop of a thread that was to execute all repetitions of an instruction.
 func (c *Traps) repeated(t *Thread, stop *ptrace.Stop, x *passing) (continues bool, err error) {
 	if c.wanted[x.end] == nil {
-		defer func() { err = errors.Join(err, c.memory.removeTrap(x.end)) }()
+		if err := c.memory.removeTrap(x.end); err != nil {
+			return false, err
+		}
 	}
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {
 		return false, nil

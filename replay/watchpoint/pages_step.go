@@ -3,6 +3,7 @@ package watchpoint
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -104,10 +105,11 @@ func (p *pages) instruction(pc uint64, faulted bool) *x86.Inst {
 type accessing struct {
 	// near: it accesses one of the pages.
 	near bool
-	// kinds are those to the watched words, by watch. masked has a bit per watch whose word an
-	// instruction accesses only if a mask says so.
-	kinds  [tracee.DebugRegisters]evidence.AccessCode
-	masked uint8
+	// kinds are those to the watched words, by watch. masked has a bit per watch whose word a store
+	// may leave out, as its mask says; conditional one per watch whose word another instruction
+	// writes in some cases only.
+	kinds               [tracee.DebugRegisters]evidence.AccessCode
+	masked, conditional uint8
 	// unknown: there are accesses at unknown addresses.
 	unknown bool
 }
@@ -144,8 +146,13 @@ func (p *pages) about(inst *x86.Inst, regs *ptrace.Registers) accessing {
 			if o.Size == 0 || !overlaps(addr, size, &p.tr.watches[w]) {
 				continue
 			}
-			if a.kinds[w] |= CodeOf(o.Access); o.Conditional && !o.Repeated && !strings.HasPrefix(inst.Op, "cmpxchg") && o.Access != evidence.Read {
+			a.kinds[w] |= CodeOf(o.Access)
+			switch {
+			case !o.Conditional || o.Repeated || strings.HasPrefix(inst.Op, "cmpxchg") || o.Access == evidence.Read:
+			case o.Access == evidence.Write:
 				a.masked |= 1 << w
+			default:
+				a.conditional |= 1 << w
 			}
 		}
 	}
@@ -250,14 +257,16 @@ func (p *pages) executed(t *tracee.Thread, inst *x86.Inst, before, after *ptrace
 	made := &made{kinds: a.kinds}
 	watches := uint8(0)
 	for w := range p.tr.watches {
-		changes := a.unknown || a.masked&(1<<w) != 0
-		if changes {
-			now, err := p.tr.word(w)
-			if err != nil || !p.tr.read[w] || now == p.tr.known[w] {
-				made.kinds[w] &^= evidence.CodeWrite
-				p.tr.strays++ // it may have been accessed
-			} else {
+		if a.unknown || (a.masked|a.conditional)&(1<<w) != 0 {
+			written, known, err := p.written(t, w, before, a)
+			if err != nil {
+				return false, err
+			}
+			if made.kinds[w] &^= evidence.CodeWrite; written {
 				made.kinds[w] |= evidence.CodeWrite
+			}
+			if !known {
+				p.tr.strays++ // it may have been accessed
 			}
 		}
 		if kind := made.kinds[w]; kind == evidence.CodeUnknown || p.tr.watches[w].Writes && kind&evidence.CodeWrite == 0 {
@@ -288,6 +297,48 @@ func (p *pages) executed(t *tracee.Thread, inst *x86.Inst, before, after *ptrace
 		inspected = inspected || n >= number && n < p.tr.number
 	}
 	return inspected, nil
+}
+
+// written reports whether the instruction that a thread has executed has written a watched word that
+// it may not have. known: it is certain. before are the registers before it.
+func (p *pages) written(t *tracee.Thread, w int, before *ptrace.Registers, a *accessing) (written, known bool, err error) {
+	now, err := p.tr.word(w)
+	switch {
+	case err != nil:
+		return false, false, nil
+	case p.tr.read[w] && now != p.tr.known[w]:
+		return true, true, nil
+	case a.unknown || a.masked&(1<<w) == 0:
+		return false, false, nil
+	}
+	written, err = p.storesAgain(t, w, now, before)
+	return written, err == nil, err
+}
+
+// storesAgain reports whether a store writes to a watched word, which has a value after it: the
+// store is executed again, over bytes that all differ from that value.
+func (p *pages) storesAgain(t *tracee.Thread, w int, value uint64, before *ptrace.Registers) (stores bool, err error) {
+	regs, err := ptrace.GetRegisters(t.TID)
+	if err != nil {
+		return false, err
+	}
+	other := ^value & (1<<(8*p.tr.watches[w].Size) - 1)
+	if err := p.tr.setWord(w, other); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, p.tr.setWord(w, value), ptrace.SetRegisters(t.TID, &regs)) }()
+	if err := ptrace.SetRegisters(t.TID, before); err != nil {
+		return false, err
+	}
+	stop, err := p.stepUnreplaced(t)
+	if err == nil && stop != nil {
+		err = fmt.Errorf("replay: thread %d came to %v in a store that it had executed", t.TID, stop)
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := p.tr.word(w)
+	return now != other, err
 }
 
 // work counts the accesses to the pages since the last event. They are progress of a process that

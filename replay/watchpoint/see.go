@@ -64,6 +64,15 @@ func (tr *Tracing) word(watch int) (uint64, error) {
 	return binary.LittleEndian.Uint64(p[:]), err
 }
 
+// setWord writes the value of a watched word.
+func (tr *Tracing) setWord(watch int, value uint64) error {
+	var p [8]byte
+	binary.LittleEndian.PutUint64(p[:], value)
+	w := &tr.watches[watch]
+	_, err := tr.process.Memory.WriteAt(p[:w.Size], int64(w.Addr))
+	return err
+}
+
 // see reads the state of a thread that a watch stopped.
 func (tr *Tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, error) {
 	s := &sighting{regs: *regs, stack: tr.process, index: t.Index}
