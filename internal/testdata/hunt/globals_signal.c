@@ -21,12 +21,13 @@ static void tick(int signal)
 static void *work(void *arg)
 {
 	while (ticks < 2) {
-		long left = 10000;
+		long left = 200;
 
 		for (int i = 0; i < 4; i++)
 			total++;
-		/* A replay finds a signal quickly here, and there are not too many points. */
-		__asm__ volatile("1: decq %0\n\tjnz 1b" : "+r"(left));
+		/* There are not too many points, and a replay finds a signal quickly here: it comes to
+		   each instruction seldom. */
+		__asm__ volatile("1: .rept 200\n\tnop\n\t.endr\n\tdecq %0\n\tjnz 1b" : "+r"(left) : : "cc");
 	}
 	return arg;
 }
