@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
+
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorded"
@@ -109,7 +111,7 @@ func (b *breaks) remove() error {
 
 // breakTrap handles the stop at a break.
 func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
-	if s.Signal != unix.SIGTRAP || s.Code != tracee.FromKernel {
+	if s.Signal != unix.SIGTRAP || s.Code != siginfo.Kernel {
 		return false, nil
 	}
 	pc := s.Regs.Rip - uint64(len(trapInstruction))

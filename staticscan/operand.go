@@ -4,15 +4,15 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
 )
 
 // Signal numbers and codes of x86-64 Linux (asm-generic/signal.h,
 // asm-generic/siginfo.h).
 const (
-	sigBUS   = 7
-	sigFPE   = 8
-	sigSEGV  = 11
-	siKernel = 0x80
+	sigBUS  = 7
+	sigFPE  = 8
+	sigSEGV = 11
 )
 
 // culprit is what is to blame in a failing instruction.
@@ -143,7 +143,7 @@ func (s *backwardSlice) faultingOperand(in *x86.Inst, sig *evidence.Signal) *x86
 		if !ok {
 			continue
 		}
-		if sig.HasAddr && sig.Code != siKernel {
+		if sig.HasAddr && sig.Code != siginfo.Kernel {
 			if d := uint64(sig.Addr) - addr; d < uint64(max(op.Size, 64)) {
 				return op
 			}

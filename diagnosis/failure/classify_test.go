@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,7 +55,7 @@ func TestKinds(t *testing.T) {
 		{"far member", loadFar, segv(segvMapErr, 0x2328), nil, evidence.NullPointer, evidence.Read, 0x2328, evidence.FromCore},
 		{"null store", store, segv(segvMapErr, 0), nil, evidence.NullPointer, evidence.Write, 0, evidence.FromCore},
 		{"null array", loadIndex, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x1000000}, evidence.NullPointer, evidence.Read, 0x4000000, evidence.Inferred},
-		{"non-canonical", load, segv(siKernel, 0), regs{image.RAX: 0x4141414141414141}, evidence.NonCanonical, evidence.Read, 0x4141414141414149, evidence.FromCore},
+		{"non-canonical", load, segv(siginfo.Kernel, 0), regs{image.RAX: 0x4141414141414141}, evidence.NonCanonical, evidence.Read, 0x4141414141414149, evidence.FromCore},
 		{"wild", load, segv(segvMapErr, 0x123456780008), regs{image.RAX: 0x123456780000}, evidence.WildPointer, evidence.Read, 0x123456780008, evidence.Inferred},
 		{"kernel half", load, segv(segvMapErr, ^evidence.Addr(0)-7), regs{image.RAX: ^uint64(15)}, evidence.WildPointer, evidence.Read, ^evidence.Addr(0) - 7, evidence.Inferred},
 		{"unmapped", load, segv(segvMapErr, dataAt+0x2008), regs{image.RAX: dataAt + 0x2000}, evidence.UnmappedAddress, evidence.Read, dataAt + 0x2008, evidence.FromCore},
@@ -66,10 +67,10 @@ func TestKinds(t *testing.T) {
 		{"execute data", nil, segv(segvAccErr, dataAt), regs{image.RIP: dataAt}, evidence.ExecuteOfData, evidence.Execute, dataAt, evidence.FromCore},
 		{"call null", nil, segv(segvMapErr, 0), regs{image.RIP: 0}, evidence.NullPointer, evidence.Execute, 0, evidence.FromCore},
 		{"jump wild", nil, segv(segvMapErr, 0x234567890000), regs{image.RIP: 0x234567890000}, evidence.WildPointer, evidence.Execute, 0x234567890000, evidence.Inferred},
-		{"call text", callRAX, segv(siKernel, 0), regs{image.RAX: 0x4242424242424242}, evidence.NonCanonical, evidence.Execute, 0x4242424242424242, evidence.FromCore},
+		{"call text", callRAX, segv(siginfo.Kernel, 0), regs{image.RAX: 0x4242424242424242}, evidence.NonCanonical, evidence.Execute, 0x4242424242424242, evidence.FromCore},
 		{"push overflow", pushRBX, segv(segvAccErr, stackAt-8), regs{image.RSP: stackAt}, evidence.StackOverflow, evidence.Write, stackAt - 8, evidence.FromCore},
-		{"misaligned", movaps, segv(siKernel, 0), regs{image.RAX: dataAt + 4}, evidence.UnknownFailure, evidence.Read, dataAt + 4, evidence.Inferred},
-		{"privileged", hlt, segv(siKernel, 0), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
+		{"misaligned", movaps, segv(siginfo.Kernel, 0), regs{image.RAX: dataAt + 4}, evidence.UnknownFailure, evidence.Read, dataAt + 4, evidence.Inferred},
+		{"privileged", hlt, segv(siginfo.Kernel, 0), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
 		{"fixed address", loadFixed, segv(segvMapErr, 0x2000), nil, evidence.NearNullPointer, evidence.Read, 0x2000, evidence.FromCore},
 		{"fixed address in the first page", loadFirst, segv(segvMapErr, 0x10), nil, evidence.NullPointer, evidence.Read, 0x10, evidence.FromCore},
 		{"index without base", []byte{0x8b, 0x04, 0x8d, 0, 0, 0, 0}, segv(segvMapErr, 0x4000000), regs{image.RCX: 0x1000000}, evidence.WildPointer, evidence.Read, 0x4000000, evidence.Inferred},
@@ -78,9 +79,9 @@ func TestKinds(t *testing.T) {
 		{"mapped since", store, segv(segvMapErr, constAt), regs{image.RAX: constAt}, evidence.UnmappedAddress, evidence.Write, constAt, evidence.FromCore},
 		{"permitted since", load, segv(segvAccErr, constAt+8), regs{image.RAX: constAt}, evidence.ProtectedPage, evidence.Read, constAt + 8, evidence.FromCore},
 		{"read-only, read and written", addStore, segv(segvAccErr, constAt), regs{image.RAX: constAt}, evidence.WriteToReadOnly, evidence.Write, constAt, evidence.FromCore},
-		{"last bytes non-canonical", load, segv(siKernel, 0), regs{image.RAX: 0x7ffffffffff6}, evidence.NonCanonical, evidence.Read, 0x7ffffffffffe, evidence.FromCore},
-		{"call of an address", callRAX, segv(siKernel, 0), regs{image.RAX: codeAt + 0x100}, evidence.UnknownFailure, "", 0, evidence.FromCore},
-		{"aligned", movaps, segv(siKernel, 0), regs{image.RAX: dataAt + 16}, evidence.UnknownFailure, "", 0, evidence.FromCore},
+		{"last bytes non-canonical", load, segv(siginfo.Kernel, 0), regs{image.RAX: 0x7ffffffffff6}, evidence.NonCanonical, evidence.Read, 0x7ffffffffffe, evidence.FromCore},
+		{"call of an address", callRAX, segv(siginfo.Kernel, 0), regs{image.RAX: codeAt + 0x100}, evidence.UnknownFailure, "", 0, evidence.FromCore},
+		{"aligned", movaps, segv(siginfo.Kernel, 0), regs{image.RAX: dataAt + 16}, evidence.UnknownFailure, "", 0, evidence.FromCore},
 		{"jump small", nil, segv(segvMapErr, 0x41), regs{image.RIP: 0x41}, evidence.NearNullPointer, evidence.Execute, 0x41, evidence.FromCore},
 		{"execute mapped since", nil, segv(segvMapErr, dataAt), regs{image.RIP: dataAt}, evidence.UnmappedAddress, evidence.Execute, dataAt, evidence.FromCore},
 		{"execute protected", nil, segv(segvAccErr, guardAt), regs{image.RIP: guardAt}, evidence.ProtectedPage, evidence.Execute, guardAt, evidence.FromCore},
@@ -92,7 +93,7 @@ func TestKinds(t *testing.T) {
 		{"float", load, signal(unix.SIGFPE, 7, codeAt), nil, evidence.ArithmeticError, "", 0, evidence.FromCore},
 		{"ud2", ud2, signal(unix.SIGILL, 2, codeAt), nil, evidence.TrapInsn, "", 0, evidence.FromCore},
 		{"illegal", []byte{0x06}, signal(unix.SIGILL, 2, codeAt), nil, evidence.IllegalInsn, "", 0, evidence.FromCore},
-		{"int3", []byte{0xcc}, signal(unix.SIGTRAP, siKernel, 0), regs{image.RIP: codeAt + 1}, evidence.TrapInsn, "", 0, evidence.FromCore},
+		{"int3", []byte{0xcc}, signal(unix.SIGTRAP, siginfo.Kernel, 0), regs{image.RIP: codeAt + 1}, evidence.TrapInsn, "", 0, evidence.FromCore},
 		{"seccomp", load, signal(unix.SIGSYS, sysSeccomp, codeAt), regs{image.RAX: 59}, evidence.BadSystemCall, "", 0, evidence.FromCore},
 		{"quit", load, signal(unix.SIGQUIT, 0, 0), nil, evidence.KilledBySignal, "", 0, evidence.FromCore},
 		{"stopped", load, signal(unix.SIGSTOP, 0, 0), nil, evidence.NoFailure, "", 0, evidence.FromCore},

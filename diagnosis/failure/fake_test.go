@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -162,5 +163,5 @@ func (f *fake) judge(sig evidence.Signal, set map[image.Register]uint64) *judge 
 }
 
 func segv(code int, addr evidence.Addr) evidence.Signal {
-	return evidence.Signal{Number: int(unix.SIGSEGV), Code: code, Addr: addr, HasAddr: code != siKernel}
+	return evidence.Signal{Number: int(unix.SIGSEGV), Code: code, Addr: addr, HasAddr: code != siginfo.Kernel}
 }

@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,7 @@ func FuzzClassify(f *testing.F) {
 		fk.put(stackAt+0x1000, stack)
 		fk.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}, {Name: "work", Addr: codeAt, Size: 64}}
 		fk.put64(dataAt, rax)
-		sig := evidence.Signal{Number: int(number), Code: int(siCode), Addr: evidence.Addr(addr), HasAddr: siCode != siKernel}
+		sig := evidence.Signal{Number: int(number), Code: int(siCode), Addr: evidence.Addr(addr), HasAddr: siCode != siginfo.Kernel}
 		j := fk.judge(sig, regs{image.RAX: rax, image.RSP: rsp, image.RIP: rip})
 		j.stack.frames[1].Kind = evidence.SignalFrame
 		j.stack.frames = append(j.stack.frames, j.stack.frames[0])

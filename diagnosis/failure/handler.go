@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -160,7 +161,7 @@ func (h *handlerFrames) interruption(frame int) (*evidence.Signal, bool) {
 	number, code := int(int32(word(frameInfo))), int(int32(word(frameInfo+8)))
 	made := slices.Contains(trapSignals[trap], unix.Signal(number)) || unix.Signal(number) == unix.SIGSYS && code == sysSeccomp
 	if made && !sentByProcess(code) {
-		sig := evidence.Signal{Number: number, Code: code, Addr: evidence.Addr(word(frameInfo + 16)), HasAddr: code != siKernel}
+		sig := evidence.Signal{Number: number, Code: code, Addr: evidence.Addr(word(frameInfo + 16)), HasAddr: code != siginfo.Kernel}
 		return completeSignal(sig), true
 	}
 	return h.trapped(frame, trap, word(frameError), evidence.Addr(word(frameCR2)))

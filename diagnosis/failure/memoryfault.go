@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
 )
 
 const (
@@ -30,7 +31,7 @@ type culprit struct {
 
 // segmentation judges SIGSEGV that the kernel raised.
 func (j *judge) segmentation(f *evidence.Failure) {
-	if f.Signal.Code == siKernel || !f.Signal.HasAddr {
+	if f.Signal.Code == siginfo.Kernel || !f.Signal.HasAddr {
 		j.protectionFault(f)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
 )
 
 func TestFetched(t *testing.T) {
@@ -96,7 +97,7 @@ func TestFlowTarget(t *testing.T) {
 	for _, test := range tests {
 		f := newFake(test.code)
 		f.put64(dataAt+0x40, target)
-		j := f.judge(segv(siKernel, 0), test.regs)
+		j := f.judge(segv(siginfo.Kernel, 0), test.regs)
 		j.classify()
 		if got, ok := j.cpu.flowTarget(); ok != test.ok || got != test.want {
 			t.Errorf("%s: %v, %v; want %v, %v", test.name, got, ok, test.want, test.ok)

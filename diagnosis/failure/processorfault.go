@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +16,7 @@ import (
 // or a stack segment fault, which a non-canonical address through rsp or rbp causes
 // (arch/x86/kernel/traps.c).
 func (j *judge) bus(f *evidence.Failure) {
-	if f.Signal.Code == siKernel {
+	if f.Signal.Code == siginfo.Kernel {
 		j.protectionFault(f)
 		if f.Kind == evidence.UnknownFailure {
 			f.Kind = evidence.BusError

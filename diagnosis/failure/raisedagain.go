@@ -7,6 +7,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/internal/siginfo"
 
 	"golang.org/x/sys/unix"
 )
@@ -111,7 +112,7 @@ func (c *processor) refused(number unix.Signal) *evidence.Signal {
 			}
 			switch m := c.MappingAt(addr); {
 			case !addr.Canonical():
-				sig.Code, sig.HasAddr, sig.Addr = siKernel, false, 0
+				sig.Code, sig.HasAddr, sig.Addr = siginfo.Kernel, false, 0
 			case m == nil:
 				sig.Addr = addr
 			default:

@@ -3,12 +3,12 @@ package failure
 import (
 	"diagnose/evidence"
 	"diagnose/internal/siginfo"
+
 	"diagnose/internal/wording"
 )
 
 // Values of si_code (include/uapi/asm-generic/siginfo.h).
 const (
-	siKernel   = 0x80
 	siTkill    = -6
 	segvMapErr = 1
 	segvAccErr = 2

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/siginfo"
 	"diagnose/internal/wording"
 	"diagnose/replay/patch"
 	"diagnose/replay/ptrace"
@@ -77,7 +78,7 @@ func (in *Inlined) Remove() error {
 
 // HandleStop handles a signal of a thread in our code. done: nothing is left to do.
 func (in *Inlined) HandleStop(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
-	if s.Signal == unix.SIGTRAP && s.Code == tracee.FromKernel {
+	if s.Signal == unix.SIGTRAP && s.Code == siginfo.Kernel {
 		site := in.Traps[s.Regs.Rip]
 		if site == nil {
 			return false, nil
@@ -140,7 +141,7 @@ func (in *Inlined) RunOver(t *tracee.Thread, site *Site, regs *ptrace.Registers)
 			return err
 		}
 		err := in.process.Traps.Lifted(t.TID, func() error {
-			stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == tracee.FromKernel })
+			stop, err = in.until(t, ptrace.Cont, func(code int32) bool { return code == siginfo.Kernel })
 			return err
 		})
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/image"
+	"diagnose/internal/siginfo"
+
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
@@ -84,7 +86,7 @@ func (r *Recordings) FaultOutcome() bool {
 		return false
 	}
 	failing := r.Core.FailingThread()
-	return failing != nil && failing.Signal != nil && failing.Signal.Code == tracee.FromKernel && tracee.IsFault(syscall.Signal(failing.Signal.Number))
+	return failing != nil && failing.Signal != nil && failing.Signal.Code == siginfo.Kernel && tracee.IsFault(syscall.Signal(failing.Signal.Number))
 }
 
 // AsRecorded reports whether the recorded process ended with this signal.

@@ -13,6 +13,8 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/siginfo"
+
 	"diagnose/replay/corefile"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
@@ -74,7 +76,7 @@ func (r *recording) beginForked(pid int, maps []record.Mapping) error {
 func faultAddress(s syscall.Signal, info *ptrace.Siginfo) *evidence.Addr {
 	switch s {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP:
-		if code := info.Code(); code > 0 && code != siKernel {
+		if code := info.Code(); code > 0 && code != siginfo.Kernel {
 			addr := evidence.Addr(binary.LittleEndian.Uint64(info[16:]))
 			return &addr
 		}

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/internal/siginfo"
+
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder/sites"
 )
-
-const siKernel = 0x80 // si_code of int3, and of faults that have no address
 
 // signalled handles a thread that is about to receive a signal. All signals but those meant for
 // the tracer are passed on unchanged, perhaps a little later.
@@ -84,7 +84,7 @@ func isFault(s syscall.Signal, info *ptrace.Siginfo) bool {
 
 // isQuestion reports whether a signal is a question of the engine.
 func isQuestion(tid int, s syscall.Signal, info *ptrace.Siginfo, regs *ptrace.Registers) bool {
-	return s == unix.SIGTRAP && info.Code() == siKernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
+	return s == unix.SIGTRAP && info.Code() == siginfo.Kernel && regs.Rbx == agent.TrapMagic && isBreakpoint(tid, regs.Rip-1)
 }
 
 func isBreakpoint(tid int, at uint64) bool {

@@ -15,6 +15,8 @@ import (
 	"diagnose/agent"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/internal/siginfo"
+
 	"diagnose/replay/ptrace"
 )
 
@@ -164,7 +166,7 @@ func (p *Process) WriteStruct(addr uint64, v any) error {
 
 // IsTrap reports whether a trap is a request of the engine, not a trap of the program.
 func (p *Process) IsTrap(s *SignalStop) bool {
-	return s.Signal == unix.SIGTRAP && s.Code == FromKernel && s.Regs.Rbx == agent.TrapMagic &&
+	return s.Signal == unix.SIGTRAP && s.Code == siginfo.Kernel && s.Regs.Rbx == agent.TrapMagic &&
 		(p.TrapPC == 0 || s.Regs.Rip == p.TrapPC+1)
 }
 

@@ -48,6 +48,3 @@ var faults = map[syscall.Signal]bool{unix.SIGSEGV: true, unix.SIGBUS: true, unix
 
 // IsFault reports whether a signal is one that instructions raise.
 func IsFault(s syscall.Signal) bool { return faults[s] }
-
-// FromKernel is the code of the trap that an int3 causes.
-const FromKernel = 0x80 // SI_KERNEL

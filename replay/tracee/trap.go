@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/siginfo"
 	"diagnose/replay/ptrace"
 )
 
@@ -107,7 +108,7 @@ func (c *Traps) Forget(tid int) error {
 // debug register makes: before the instruction, with FlagResume set. others: it is a breakpoint
 // of other threads only, so this one resumes.
 func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
-	if c == nil || s.Signal != unix.SIGTRAP || s.Code != FromKernel {
+	if c == nil || s.Signal != unix.SIGTRAP || s.Code != siginfo.Kernel {
 		return false, nil
 	}
 	pc := s.Regs.Rip - 1
@@ -262,7 +263,7 @@ func (c *Traps) repeated(t *Thread, stop *ptrace.Stop, x *passing) (continues bo
 		return false, nil
 	}
 	info, err := ptrace.GetSiginfo(t.TID)
-	if err != nil || info.Code() != FromKernel {
+	if err != nil || info.Code() != siginfo.Kernel {
 		return false, err
 	}
 	regs, err := ptrace.GetRegisters(t.TID)
