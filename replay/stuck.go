@@ -9,8 +9,24 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/spin"
 	"diagnose/replay/tracee"
 )
+
+// Spun is memory that a thread reads again and again, and does not write.
+type Spun struct {
+	spin.Word
+	// Name says what the memory is; empty if it has no name.
+	Name string
+}
+
+func (s *Spun) text() string {
+	name := s.Name
+	if name == "" {
+		name = "memory"
+	}
+	return fmt.Sprintf("%s at %v, which holds %#x", name, s.Addr, s.Value)
+}
 
 // StuckError says that a replay makes no progress, and what each thread waits for.
 type StuckError struct {
@@ -200,4 +216,27 @@ func (j *judge) waiting(t *tracee.Thread, p *image.Process) (WaitingThread, erro
 		w.Next = eventText(next)
 	}
 	return w, nil
+}
+
+// spins finds the memory that a thread waits for if it computes without an end (spin.Reads).
+func (j *judge) spins(t *tracee.Thread, p *image.Process) ([]Spun, error) {
+	r, err := j.process.ReadThread(t.Index)
+	if err != nil || r.Inside != 0 || t.Final != nil || t.Deferred != nil {
+		return nil, err
+	}
+	if err := j.placer.SetStepping(t, true); err != nil {
+		return nil, err
+	}
+	words, err := spin.Reads(j.process, t)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Spun, len(words))
+	for i, w := range words {
+		list[i].Word = w
+		if p != nil {
+			list[i].Name = p.Place(w.Addr).Text
+		}
+	}
+	return list, nil
 }

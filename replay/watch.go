@@ -113,7 +113,7 @@ func (w *watchdog) run() {
 				w.progress(s.consumed)
 			}
 			switch {
-			case now.Sub(s.moved) > w.sleeping && !threadsSleep(p.pid, 0):
+			case now.Sub(s.moved) > w.sleeping && !tracee.Sleeps(p.pid, 0):
 				// It waits for a processor, a disk, or this process.
 				s.moved = now
 			case now.Sub(s.moved) > w.sleeping:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 func TestWatchState(t *testing.T) {
@@ -87,7 +88,7 @@ func TestSleeps(t *testing.T) {
 	defer cmd.Process.Kill()
 	p := &watched{pid: cmd.Process.Pid}
 	becomes := func(want bool) {
-		for end := time.Now().Add(time.Minute); threadsSleep(p.pid, 0) != want; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); tracee.Sleeps(p.pid, 0) != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("process %d sleeps: %v; %s", p.pid, !want, kernelState(p.pid, strconv.Itoa(p.pid)))
 			}

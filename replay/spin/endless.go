@@ -1,9 +1,10 @@
-package replay
+// Package spin examines a stopped thread that computes for long: whether it is in a loop that it
+// cannot leave, and which memory it reads there.
+package spin
 
 import (
 	"bytes"
 	"slices"
-	"time"
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
@@ -11,69 +12,23 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// question is the watchdog's question about a thread that computes: whether it is in a loop that
-// it cannot leave.
-type question struct {
-	after time.Duration // since the last event
-	steps int           // the most instructions to step
-}
-
 // mostLoopBytes bounds the memory that an examined loop may write.
 const mostLoopBytes = 64 << 10
 
-// looked answers the watchdog's question about a thread that it stopped. The replay ends there, or
-// continues as if there had been no question.
+// Endless steps a stopped thread by at most the given number of instructions. endless: the thread
+// has returned to an earlier state, and no other thread runs, so it loops for ever. other is a stop
+// of the thread for another reason, which has not been handled.
 //
 // A thread that returns to an instruction with the same registers and the same memory will do so
-// for ever: the replay is deterministic, and no other thread runs. So one iteration proves it. Of
-// a loop that counts, only time can tell.
-func (c *controller) looked(t *tracee.Thread, q *question) error {
-	if may, err := c.mayLook(t); err != nil {
-		return err
-	} else if !may {
-		c.watch.question.Store(nil)
-		return c.cont(t, 0)
-	}
-	c.result.looks++
-	l := &loopLook{p: c.Process, t: t, instructions: map[uint64]*x86.Inst{}}
-	endless, other, err := l.turns(q.steps)
-	c.watch.question.Store(nil)
-	switch {
-	case err != nil:
-		return err
-	case other != nil:
-		return c.handle(*other)
-	case !endless:
-		return c.cont(t, 0)
-	}
-	if err := c.stuck(t, true); err != nil {
-		return err
-	}
-	e := c.end.failure.(*StuckError)
-	e.After, e.Endless = q.after, true
-	return nil
+// for ever: a replay is deterministic. So one iteration proves it. Of a loop that counts, only time
+// can tell.
+func Endless(p *tracee.Process, t *tracee.Thread, most int) (endless bool, other *ptrace.Stop, err error) {
+	l := &loop{p: p, t: t, instructions: map[uint64]*x86.Inst{}}
+	return l.turns(most)
 }
 
-// mayLook reports whether a thread is the one that runs, outside of the engine, and can be stepped
-// without loss. With watches by debug registers, a single stop would report both a step and an
-// access.
-func (c *controller) mayLook(t *tracee.Thread) (bool, error) {
-	if c.Control == 0 || c.free() || t.Final != nil || c.stepper.Steps(t) || !c.tracing.CanStep() {
-		return false, nil
-	}
-	if c.Identify(t) != nil {
-		return false, nil
-	}
-	r, err := c.ReadThread(t.Index)
-	if err != nil || r.Inside != 0 {
-		return false, err
-	}
-	control, err := c.ReadControl()
-	return err == nil && control.Holder == t.Index, err
-}
-
-// loopLook steps a thread and compares its states.
-type loopLook struct {
+// loop steps a thread and compares its states.
+type loop struct {
 	p            *tracee.Process
 	t            *tracee.Thread
 	instructions map[uint64]*x86.Inst
@@ -85,11 +40,10 @@ type loopLook struct {
 	read      map[uint64]bool
 }
 
-// turns steps at most the given number of instructions. endless: the thread has returned to an
-// earlier state. other is a stop for another reason, which has not been handled. The state to
-// compare with is saved again at powers of two (Brent, An improved Monte Carlo factorization
-// algorithm, BIT 1980), so that it does no harm if the first one was before the loop.
-func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error) {
+// turns does the work of Endless. The state to compare with is saved again at powers of two (Brent,
+// An improved Monte Carlo factorization algorithm, BIT 1980), so that it does no harm if the first
+// one was before the loop.
+func (l *loop) turns(most int) (endless bool, other *ptrace.Stop, err error) {
 	next := 1
 	for n := range most {
 		regs, err := ptrace.GetRegisters(l.t.TID)
@@ -118,7 +72,7 @@ func (l *loopLook) turns(most int) (endless bool, other *ptrace.Stop, err error)
 	return false, nil, nil
 }
 
-func (l *loopLook) remember(regs *ptrace.Registers) (err error) {
+func (l *loop) remember(regs *ptrace.Registers) (err error) {
 	l.registers, l.memory, l.read = *regs, map[uint64]byte{}, map[uint64]bool{}
 	l.vectors, err = ptrace.GetRegset(l.t.TID, ptrace.RegsetXState)
 	return err
@@ -126,7 +80,7 @@ func (l *loopLook) remember(regs *ptrace.Registers) (err error) {
 
 // same reports whether the state outside of the registers is unchanged, and no other thread or
 // process can change it.
-func (l *loopLook) same() (bool, error) {
+func (l *loop) same() (bool, error) {
 	vectors, err := ptrace.GetRegset(l.t.TID, ptrace.RegsetXState)
 	if err != nil || !bytes.Equal(vectors, l.vectors) {
 		return false, err
@@ -146,7 +100,7 @@ func (l *loopLook) same() (bool, error) {
 			return false, nil // the kernel or another process may change it
 		}
 	}
-	return threadsSleep(l.p.PID, l.t.TID), nil
+	return tracee.Sleeps(l.p.PID, l.t.TID), nil
 }
 
 // notItself are instructions whose results do not follow from registers and memory alone, or which
@@ -155,7 +109,7 @@ var notItself = []string{"cpuid", "rdtsc", "rdtscp", "rdpmc", "rdpid", "rdrand",
 	"xgetbv", "pushf", "pushfq", "popf", "popfq", "umwait", "tpause", "umonitor", "str", "smsw", "lsl", "verr", "verw", "lar"}
 
 // observe notes the accesses of the next instruction. It returns false if its effect is not known.
-func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
+func (l *loop) observe(regs *ptrace.Registers) (bool, error) {
 	inst, err := l.instruction(regs.Rip)
 	if inst == nil || err != nil {
 		return false, err
@@ -189,7 +143,7 @@ func (l *loopLook) observe(regs *ptrace.Registers) (bool, error) {
 }
 
 // instruction returns the instruction at a pc; nil if it must not be stepped, or is not known.
-func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
+func (l *loop) instruction(pc uint64) (*x86.Inst, error) {
 	inst, known := l.instructions[pc]
 	if known {
 		return inst, nil
@@ -209,7 +163,7 @@ func (l *loopLook) instruction(pc uint64) (*x86.Inst, error) {
 }
 
 // step executes an instruction. other is a stop for another reason.
-func (l *loopLook) step() (other *ptrace.Stop, err error) {
+func (l *loop) step() (other *ptrace.Stop, err error) {
 	stop, err := l.p.Traps.StepUnlessStopped(l.t.TID)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package replay
+package spin
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// lookAtLoop steps through one of the loops of testdata/schedule/loops.c. Then it calls then with
+// stepLoop steps through one of the loops of testdata/schedule/loops.c. Then it calls then with
 // the state of the program.
-func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook, endless bool, other *ptrace.Stop)) {
+func stepLoop(t *testing.T, exe, name string, most int, then func(l *loop, endless bool, other *ptrace.Stop)) {
 	t.Helper()
 	err := ptrace.OnThread(func() error {
 		cmd := exec.Command(exe, name)
@@ -49,7 +49,7 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 		defer memory.Close()
 		p := &tracee.Process{PID: pid, Memory: memory, Library: []tracee.Span{}}
 		p.MovedFrom = func(uint64) *x86.Inst { return nil }
-		l := &loopLook{p: p, t: &tracee.Thread{TID: pid, Stopped: true}, instructions: map[uint64]*x86.Inst{}}
+		l := &loop{p: p, t: &tracee.Thread{TID: pid, Stopped: true}, instructions: map[uint64]*x86.Inst{}}
 		endless, other, err := l.turns(most)
 		if err == nil {
 			then(l, endless, other)
@@ -64,7 +64,7 @@ func lookAtLoop(t *testing.T, exe, name string, most int, then func(l *loopLook,
 func buildLoops(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "loops")
-	if out, err := exec.Command("gcc", "-O1", "-msse4.1", "-o", exe, "../internal/testdata/schedule/loops.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-msse4.1", "-o", exe, "../../internal/testdata/schedule/loops.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return exe
@@ -74,15 +74,15 @@ func buildLoops(t *testing.T) string {
 func TestLoopWithoutEnd(t *testing.T) {
 	exe := buildLoops(t)
 	for _, name := range []string{"load", "exchange", "compare_exchange", "both", "calls", "backs_off"} {
-		lookAtLoop(t, exe, name, 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+		stepLoop(t, exe, name, 2000, func(_ *loop, endless bool, other *ptrace.Stop) {
 			if !endless || other != nil {
 				t.Errorf("%s: %v, %v", name, endless, other)
 			}
 		})
 	}
-	lookAtLoop(t, exe, "backs_off", 100, func(_ *loopLook, endless bool, _ *ptrace.Stop) {
+	stepLoop(t, exe, "backs_off", 100, func(_ *loop, endless bool, _ *ptrace.Stop) {
 		if endless {
-			t.Error("a loop was told of which no turn was seen")
+			t.Error("an endless loop was reported before it had returned")
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestLoopWithoutEnd(t *testing.T) {
 func TestLoopWithEnd(t *testing.T) {
 	exe := buildLoops(t)
 	for _, name := range []string{"counter", "few", "memory", "vectors", "string", "clock", "kernel", "flags"} {
-		lookAtLoop(t, exe, name, 2000, func(l *loopLook, endless bool, other *ptrace.Stop) {
+		stepLoop(t, exe, name, 2000, func(l *loop, endless bool, other *ptrace.Stop) {
 			if endless || other != nil {
 				t.Errorf("%s: %v, %v", name, endless, other)
 				return
@@ -106,12 +106,12 @@ func TestLoopWithEnd(t *testing.T) {
 			}
 		})
 	}
-	lookAtLoop(t, exe, "with_others", 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+	stepLoop(t, exe, "with_others", 2000, func(_ *loop, endless bool, other *ptrace.Stop) {
 		if endless || other != nil {
 			t.Errorf("memory that another process may write: %v, %v", endless, other)
 		}
 	})
-	lookAtLoop(t, exe, "fails", 2000, func(_ *loopLook, endless bool, other *ptrace.Stop) {
+	stepLoop(t, exe, "fails", 2000, func(_ *loop, endless bool, other *ptrace.Stop) {
 		if endless || other == nil || other.Signal != unix.SIGSEGV {
 			t.Errorf("an instruction that fails: %v, %v", endless, other)
 		}
