@@ -18,6 +18,8 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/limits"
+	"diagnose/replay/recorder/schedule"
 	"diagnose/replay/recorder/sites"
 )
 
@@ -51,12 +53,12 @@ type run struct {
 }
 
 func newRun(o *order) (*run, error) {
-	r := &run{order: o, name: runName(record.Strings(o.Args), string(o.Path)), memoryKills: memoryKills()}
+	r := &run{order: o, name: runName(record.Strings(o.Args), string(o.Path)), memoryKills: limits.MemoryKills()}
 	if _, err := rand.Read(r.random[:]); err != nil {
 		return nil, err
 	}
 	if o.Hunt != nil {
-		r.random = huntRandom
+		r.random = schedule.Random
 	}
 	var err error
 	if r.library, err = sites.StatFile(string(o.Library)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/limits"
 	"diagnose/replay/recorder/sites"
 )
 
@@ -127,5 +128,16 @@ func TestReadMappings(t *testing.T) {
 	}
 	if err != nil || len(maps) < 5 || files == 0 || len(maps[0].Permissions) != 4 {
 		t.Errorf("%d mappings, %d of the program, %v", len(maps), files, err)
+	}
+}
+
+// Only the signal that the kernel kills with indicates a lack of memory.
+func TestKilledMeanwhile(t *testing.T) {
+	r := &run{memoryKills: limits.MemoryKills()}
+	for _, o := range []record.Outcome{{Kind: record.OutcomeSignal, Signal: int(unix.SIGKILL)}, {Kind: record.OutcomeExit, Status: 137}, {Kind: record.OutcomeSignal, Signal: int(unix.SIGSEGV)}} {
+		before := limits.MemoryKills() - r.memoryKills // of other processes
+		if n := r.killedMeanwhile(&o); n > before && o.Signal != int(unix.SIGKILL) {
+			t.Errorf("%+v: %d", o, n)
+		}
 	}
 }

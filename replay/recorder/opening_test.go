@@ -11,9 +11,9 @@ import (
 	"diagnose/replay/ptrace"
 )
 
-// started returns a process that was told where its files are: this one, with its own control
+// opener returns a process that was told where its files are: this one, with its own control
 // page.
-func started(t *testing.T) (*process, *agent.RawControl) {
+func opener(t *testing.T) (*process, *agent.RawControl) {
 	t.Helper()
 	memory, err := ptrace.OpenMemory(os.Getpid())
 	if err != nil {
@@ -27,7 +27,7 @@ func started(t *testing.T) (*process, *agent.RawControl) {
 
 // A process that has opened its files, or will not open them, is not waited for.
 func TestOpening(t *testing.T) {
-	p, c := started(t)
+	p, c := opener(t)
 	told := *c
 	for name, x := range map[string]struct {
 		change func()
@@ -52,7 +52,7 @@ func TestOpening(t *testing.T) {
 // A run gets its name after its processes have opened their files. The rename would make the
 // files' names invalid.
 func TestNameWaitsForFiles(t *testing.T) {
-	waiting, c := started(t)
+	waiting, c := opener(t)
 	processes := map[int]*process{1: {pid: 1}, 2: waiting}
 	var open atomic.Bool
 	begun := time.Now()

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,11 +15,12 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/siginfo"
-
 	"diagnose/replay/corefile"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/limits"
+	"diagnose/replay/recorder/started"
 )
 
 type agentControl = agent.RawControl
@@ -210,7 +212,7 @@ func whyStopped(k eventlog.LimitKind, pid int) string {
 		if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
 			return "the process's limit on the size of files (RLIMIT_FSIZE, 'ulimit -f') has no room for its log"
 		}
-		return "its log reached a limit of the process: " + fileLimitText(limit.Cur)
+		return "its log reached a limit of the process: " + limits.FileSizeText(limit.Cur)
 	case eventlog.LimitSize:
 		return "its log has the size that --max-size allows, or all that a log can have"
 	case eventlog.LimitDisk:
@@ -336,7 +338,7 @@ func (r *recording) opening() bool {
 // problem warns the user of a defect in the recording. The program is not affected.
 func (r *run) problem(err error) {
 	if r.warn != nil {
-		r.warn(withFileLimit(err).Error())
+		r.warn(limits.WithFileSize(err).Error())
 	}
 }
 
@@ -365,11 +367,35 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 		Skip: []corefile.Range{{Start: agent.EngineLog, End: agent.EngineStacks}}, Omit: r.points.Stubs()})
 	if err != nil {
 		os.Remove(f.Name()) // a partial core must not be compared with an end
-		r.limit("core", withFileLimit(err).Error())
+		r.limit("core", limits.WithFileSize(err).Error())
 		r.run.problem(fmt.Errorf("the core of process %d: %w", x.process.pid, err))
 		return
 	}
 	for _, m := range written.Missing {
 		r.limit("core", fmt.Sprintf("memory from %v to %v is not in the core: %v", m.Start, m.End, m.Err))
 	}
+}
+
+// saveStart writes the pages of the dynamic linker that differ from its file.
+func (r *recording) saveStart(pid int) error {
+	pages, err := started.Pages(pid, &r.manifest.Start)
+	if err != nil {
+		return fmt.Errorf("the dynamic linker's memory: %w", err)
+	}
+	var b bytes.Buffer
+	for i := range pages {
+		b.Write(binary.LittleEndian.AppendUint64(nil, uint64(pages[i].Addr)))
+		b.Write(pages[i].Data[:])
+	}
+	return os.WriteFile(filepath.Join(r.path(), record.StartName), b.Bytes(), 0o600)
+}
+
+// killedMeanwhile is how many processes the kernel killed for lack of memory since the run
+// began, if a process of the run died of SIGKILL. The kernel does not say which processes it
+// killed.
+func (r *run) killedMeanwhile(o *record.Outcome) uint64 {
+	if o.Kind != record.OutcomeSignal || syscall.Signal(o.Signal) != unix.SIGKILL {
+		return 0
+	}
+	return limits.MemoryKills() - r.memoryKills
 }

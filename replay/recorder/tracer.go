@@ -13,6 +13,7 @@ import (
 	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/schedule"
 )
 
 // tracer records a program and all processes that it creates. It stops them only when they
@@ -59,7 +60,7 @@ func (t *tracer) trace() (err error) {
 		return err
 	}
 	if h := t.order.Hunt; h != nil && t.streams != nil {
-		shareProcessor(h)
+		schedule.ShareProcessor(h)
 	}
 	return t.loop()
 }

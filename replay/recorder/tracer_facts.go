@@ -21,6 +21,7 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder/sites"
+	"diagnose/replay/recorder/started"
 )
 
 // identify adds the size and time of the mappings' files, and the build-ids of objects.
@@ -128,7 +129,7 @@ func readProgram(pid int) (record.Program, error) {
 	p.Path = link("exe")
 	p.Args = list("cmdline")
 	var err error
-	if p.Environ, err = readEnviron(pid); err != nil { // a program may have written to its pointers before it forked
+	if p.Environ, err = started.Environ(pid); err != nil { // a program may have written to its pointers before it forked
 		p.Environ = list("environ")
 	}
 	if problems != nil {

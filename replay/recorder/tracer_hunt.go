@@ -6,6 +6,7 @@ import (
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/schedule"
 	"diagnose/replay/recorder/sites"
 )
 
@@ -24,7 +25,7 @@ func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error
 		return nil
 	}
 	r.control.Hunt = agent.EngineHunt
-	if err := mapHunt(h, tid, memory); err != nil {
+	if err := schedule.Map(h, tid, memory); err != nil {
 		return err
 	}
 	return r.addPoints(tid, memory)
@@ -35,7 +36,7 @@ func (r *recording) noteHunted() {
 	if r.hunt == nil {
 		return
 	}
-	hunted, err := readHunted(r.memory)
+	hunted, err := schedule.Read(r.memory)
 	if err != nil {
 		r.limit("hunt", err.Error())
 		return
@@ -55,7 +56,7 @@ func (t *tracer) stuck(x *tracee, regs *ptrace.Registers) error {
 		r.noteHunted()
 		r.noteUnsettled(x.process)
 		r.failed(x, unix.SIGABRT, &info)
-		r.ending.Stuck = stuckReasons[regs.Rsi]
+		r.ending.Stuck = schedule.StuckReasons[regs.Rsi]
 		r.ending.Text = "the program " + r.ending.Stuck.Words()
 		r.takeEvidence()
 		r.checkStopped(x.process.pid)

@@ -10,6 +10,7 @@ import (
 	"diagnose/replay/launch"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
+	"diagnose/replay/recorder/schedule"
 	"diagnose/replay/recorder/sites"
 )
 
@@ -93,7 +94,7 @@ func (t *tracer) forked(pid int) error {
 // fork makes a stopped server create a child that follows a schedule. It returns the child, and
 // has not waited for it.
 func (s *forkServer) fork(h *record.Hunt) (int, error) {
-	if err := replaceHunt(h, s.recording.memory); err != nil {
+	if err := schedule.Replace(h, s.recording.memory); err != nil {
 		return 0, err
 	}
 	s.stands = false

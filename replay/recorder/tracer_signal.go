@@ -8,7 +8,6 @@ import (
 
 	"diagnose/agent"
 	"diagnose/internal/siginfo"
-
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder/sites"

@@ -12,7 +12,9 @@ import (
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/recorder/limits"
 	"diagnose/replay/recorder/sites"
+	"diagnose/replay/recorder/started"
 )
 
 // trapped answers a question of the engine (enum dg_trap of record.h). It arrives as an int3,
@@ -23,7 +25,7 @@ func (t *tracer) trapped(x *tracee, regs *ptrace.Registers) error {
 	case agent.TrapHello, agent.TrapForked:
 		answer := uint64(1)
 		if err := t.hello(x, regs); err != nil {
-			t.link.warn("process %d is not recorded: %v", p.pid, withFileLimit(err))
+			t.link.warn("process %d is not recorded: %v", p.pid, limits.WithFileSize(err))
 			p.from.refused = true
 			answer = 0
 		}
@@ -140,7 +142,7 @@ func (t *tracer) introduce(x *tracee, r *recording, memory *ptrace.Memory, maps 
 	if !forked {
 		c.Patches = agent.EngineSites
 		if t.order.Hunt == nil {
-			c.ClockPC = vdsoClock(maps, memory)
+			c.ClockPC = started.Clock(maps, memory)
 		}
 	}
 	if err := r.beginHunt(x.tid, memory, forked); err != nil {

@@ -1,4 +1,4 @@
-package recorder
+package started
 
 import (
 	"diagnose/image/object"
@@ -6,10 +6,10 @@ import (
 	"diagnose/replay/record"
 )
 
-// vdsoClock is the address of the vDSO's clock_gettime in a process, 0 if there is none. The
+// Clock returns the address of the vDSO's clock_gettime in a process, 0 if there is none. The
 // program does not know it. The engine reads clocks with it, which takes a tenth of the time of
 // the kernel's call.
-func vdsoClock(maps []record.Mapping, memory *ptrace.Memory) uint64 {
+func Clock(maps []record.Mapping, memory *ptrace.Memory) uint64 {
 	const largest = 1 << 20
 	for _, m := range maps {
 		if m.Path != "[vdso]" || m.End-m.Start > largest {

@@ -1,33 +1,17 @@
-package recorder
+package started
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
 
-// saveStart writes the pages of the dynamic linker that differ from its file.
-func (r *recording) saveStart(pid int) error {
-	pages, err := startPages(pid, &r.manifest.Start)
-	if err != nil {
-		return fmt.Errorf("the dynamic linker's memory: %w", err)
-	}
-	var b bytes.Buffer
-	for i := range pages {
-		b.Write(binary.LittleEndian.AppendUint64(nil, uint64(pages[i].Addr)))
-		b.Write(pages[i].Data[:])
-	}
-	return os.WriteFile(filepath.Join(r.path(), record.StartName), b.Bytes(), 0o600)
-}
-
-func startPages(pid int, s *record.Start) ([]record.StartPage, error) {
+// Pages returns the pages of the dynamic linker that differ from its file.
+func Pages(pid int, s *record.Start) ([]record.StartPage, error) {
 	path := s.Linker()
 	if path == "" {
 		return nil, nil

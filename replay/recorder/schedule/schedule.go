@@ -1,4 +1,6 @@
-package recorder
+// Package schedule gives a hunted process the schedule that it is to run with, and reads which one
+// it had.
+package schedule
 
 import (
 	"bytes"
@@ -18,19 +20,20 @@ import (
 	"diagnose/replay/recorder/sites"
 )
 
-var stuckReasons = map[uint64]record.Stuck{agent.StuckCycle: record.StuckCycle, agent.StuckBlocked: record.StuckBlocked, agent.StuckEvents: record.StuckNoProgress}
+// StuckReasons are what the engine says of a process none of whose threads can continue.
+var StuckReasons = map[uint64]record.Stuck{agent.StuckCycle: record.StuckCycle, agent.StuckBlocked: record.StuckBlocked, agent.StuckEvents: record.StuckNoProgress}
 
-// huntStart is the start time of a hunted program's clock. Any time would do, as long as it is
+// start is the start time of a hunted program's clock. Any time would do, as long as it is
 // the same each time.
-var huntStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// huntRandom are the random bytes of every hunted process.
-var huntRandom = [16]byte([]byte("a schedule's own"))
+// Random are the random bytes of every hunted process.
+var Random = [16]byte([]byte("a schedule's own"))
 
-// encodeHunt encodes a Hunt for the process.
-func encodeHunt(h *record.Hunt) ([]byte, error) {
+// encode encodes a Hunt for the process.
+func encode(h *record.Hunt) ([]byte, error) {
 	r := agent.RawHunt{Strategy: h.Strategy.Number(), Depth: uint32(h.Depth), Seed: h.Seed, Length: h.Length, Most: h.Most,
-		Clock: uint64(huntStart.UnixNano()), Chance: uint32(h.Chance), Processor: int32(h.Processor), Planned: uint32(len(h.Plan))}
+		Clock: uint64(start.UnixNano()), Chance: uint32(h.Chance), Processor: int32(h.Processor), Planned: uint32(len(h.Plan))}
 	if h.Quiet {
 		r.Quiet = 1
 	}
@@ -51,9 +54,9 @@ func encodeHunt(h *record.Hunt) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mapHunt maps memory for a Hunt in a process that starts, and fills it.
-func mapHunt(h *record.Hunt, tid int, memory *ptrace.Memory) error {
-	raw, err := encodeHunt(h)
+// Map maps memory for a Hunt in a process that starts, and fills it.
+func Map(h *record.Hunt, tid int, memory *ptrace.Memory) error {
+	raw, err := encode(h)
 	if err != nil {
 		return err
 	}
@@ -69,10 +72,10 @@ func mapHunt(h *record.Hunt, tid int, memory *ptrace.Memory) error {
 	return err
 }
 
-// replaceHunt gives another Hunt to a process that was already given one. The engine's own data there
+// Replace gives another Hunt to a process that was already given one. The engine's own data there
 // is not changed.
-func replaceHunt(h *record.Hunt, memory *ptrace.Memory) error {
-	raw, err := encodeHunt(h)
+func Replace(h *record.Hunt, memory *ptrace.Memory) error {
+	raw, err := encode(h)
 	if err != nil {
 		return err
 	}
@@ -85,8 +88,8 @@ func replaceHunt(h *record.Hunt, memory *ptrace.Memory) error {
 	return err
 }
 
-// readHunted reads the result of a process so far.
-func readHunted(memory *ptrace.Memory) (*record.Hunted, error) {
+// Read reads the result of a process so far.
+func Read(memory *ptrace.Memory) (*record.Hunted, error) {
 	r, err := sites.ReadHunt(memory)
 	if err != nil {
 		return nil, err
@@ -107,9 +110,9 @@ func readHunted(memory *ptrace.Memory) (*record.Hunted, error) {
 	return h, nil
 }
 
-// shareProcessor binds the calling thread, which ends with the run, to the processor of the program's
+// ShareProcessor binds the calling thread, which ends with the run, to the processor of the program's
 // threads: one of those runs at a time, and none while the tracer examines the process.
-func shareProcessor(h *record.Hunt) {
+func ShareProcessor(h *record.Hunt) {
 	if h.Processor < 0 {
 		return
 	}

@@ -1,4 +1,6 @@
-package recorder
+// Package started reads what a process has when it starts: its environment, the memory of its
+// dynamic linker, and the clock of its vDSO. A replay starts with the same.
+package started
 
 import (
 	"bytes"
@@ -13,11 +15,11 @@ import (
 	"diagnose/replay/record"
 )
 
-// readEnviron returns the environment that a process was started with, as the pointers on its
+// Environ returns the environment that a process was started with, as the pointers on its
 // stack have it. /proc/PID/environ is the memory into which the kernel copied the strings, and
 // the dynamic linker writes there: until glibc 2.38 it splits GLIBC_TUNABLES with zeros and
 // makes the pointer refer to a copy (elf/dl-tunables.c). A replay needs the whole variable.
-func readEnviron(pid int) ([]record.Text, error) {
+func Environ(pid int) ([]record.Text, error) {
 	stack, end, err := startStack(pid)
 	if err != nil {
 		return nil, err
