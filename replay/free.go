@@ -76,7 +76,7 @@ func runFree(ctx context.Context, rec *record.Recording, request parts) (*Result
 		return nil, err
 	}
 	a := &attempt{timing: timing, free: f}
-	a.run(ctx, rec, request)
+	a.perform(ctx, rec, request)
 	return a.result, a.err
 }
 

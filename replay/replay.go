@@ -113,7 +113,7 @@ func Run(ctx context.Context, rec *record.Recording, request Request) (*Result, 
 		return runAuto(ctx, rec, p)
 	}
 	a := &attempt{timing: p.Timing}
-	a.run(ctx, rec, p)
+	a.perform(ctx, rec, p)
 	return a.result, a.err
 }
 

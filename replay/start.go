@@ -123,7 +123,7 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 	if err := setPath(&control.DataPath, recorded.PathOf(stage.Data)); err != nil {
 		return 0, err
 	}
-	c.watch.look(c.PID, c.Control)
+	c.watch.watchProcess(c.PID, c.Control)
 	c.loading, c.Started = nil, true
 	return 1, c.WriteStruct(c.Control, control)
 }
@@ -157,7 +157,7 @@ func (c *controller) forked(t *tracee.Thread) error {
 	}
 	c.PID, c.Control = child, 0
 	c.Step++
-	c.watch.look(child, 0)
+	c.watch.watchProcess(child, 0)
 	c.Threads = map[int]*tracee.Thread{child: {TID: child}}
 	held := c.early
 	c.early = nil

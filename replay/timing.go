@@ -33,7 +33,7 @@ type attempt struct {
 	err    error
 }
 
-func (a *attempt) run(ctx context.Context, rec *record.Recording, request parts) {
+func (a *attempt) perform(ctx context.Context, rec *record.Recording, request parts) {
 	started := time.Now()
 	c := newController(ctx, rec, request, a)
 	defer c.Close()
@@ -74,18 +74,18 @@ func runAuto(ctx context.Context, rec *record.Recording, request parts) (*Result
 	}
 	if found != nil && request.Preemptions == nil {
 		a := &attempt{timing: found.Timing}
-		a.run(ctx, rec, request)
+		a.perform(ctx, rec, request)
 		return a.result, a.err
 	}
 	if first == "" {
 		first = firstTiming
 	}
 	a := &attempt{timing: first, provisional: true}
-	if a.run(ctx, rec, request); a.result == nil || a.result.worked() || a.hooked {
+	if a.perform(ctx, rec, request); a.result == nil || a.result.worked() || a.hooked {
 		return a.result, a.err
 	}
 	b := &attempt{timing: otherTiming(first), provisional: true}
-	if b.run(ctx, rec, request); b.result == nil {
+	if b.perform(ctx, rec, request); b.result == nil {
 		return nil, b.err
 	}
 	if b.result.worked() {
@@ -101,7 +101,7 @@ func runAuto(ctx context.Context, rec *record.Recording, request parts) (*Result
 	}
 	if request.AtEnd != nil && !b.hooked {
 		best = &attempt{timing: best.timing}
-		best.run(ctx, rec, request)
+		best.perform(ctx, rec, request)
 	}
 	if best.result != nil {
 		best.result.Tried = []record.Timing{first, b.timing}

@@ -71,7 +71,7 @@ func startWatchdog(c *controller) *watchdog {
 		w.progress = func(done uint64) { p(min(done, c.result.Total), c.result.Total) }
 	}
 	w.process.Store(&watched{pid: c.PID})
-	w.ended.Go(w.run)
+	w.ended.Go(w.keepWatch)
 	return w
 }
 
@@ -83,10 +83,10 @@ func (w *watchdog) stop() {
 func (w *watchdog) pause()  { w.paused.Store(true) }
 func (w *watchdog) resume() { w.paused.Store(false) }
 
-// look sets the process to look at.
-func (w *watchdog) look(pid int, control uint64) { w.process.Store(&watched{pid, control}) }
+// watchProcess sets the process to watchProcess at.
+func (w *watchdog) watchProcess(pid int, control uint64) { w.process.Store(&watched{pid, control}) }
 
-func (w *watchdog) run() {
+func (w *watchdog) keepWatch() {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	var s watchState
@@ -103,7 +103,7 @@ func (w *watchdog) run() {
 				s.start(now)
 				continue
 			}
-			s.look(now)
+			s.noteLook(now)
 			p := w.process.Load()
 			if s.see(now, p.consumed(), processorTime(p.pid)) {
 				w.question.Store(nil) // the signal came too late for that
@@ -152,9 +152,9 @@ func (s *watchState) start(now time.Time) {
 	s.came, s.since, s.ask = now, s.time, firstAsk
 }
 
-// look discounts the time in which this process could not look, because it was stopped or had no
+// noteLook discounts the time in which this process could not noteLook, because it was stopped or had no
 // processor: the replayed process may not have run either.
-func (s *watchState) look(now time.Time) {
+func (s *watchState) noteLook(now time.Time) {
 	if late := now.Sub(s.looked) - watchInterval; late > watchInterval {
 		s.event, s.moved = s.event.Add(late), s.moved.Add(late)
 	}

@@ -41,8 +41,8 @@ func TestWatchStateLate(t *testing.T) {
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	var s watchState
 	s.start(start)
-	s.look(at(watchInterval))
-	s.look(at(watchInterval + time.Minute))
+	s.noteLook(at(watchInterval))
+	s.noteLook(at(watchInterval + time.Minute))
 	if want := at(time.Minute - watchInterval); s.event != want || s.moved != want {
 		t.Errorf("the last event is taken to be of %v and the last sign of life of %v, want %v", s.event.Sub(start), s.moved.Sub(start), want.Sub(start))
 	}
@@ -136,7 +136,7 @@ func TestLateTracer(t *testing.T) {
 		if _, err := ptrace.WaitFor(pid); err != nil {
 			return err
 		}
-		w.ended.Go(w.run)
+		w.ended.Go(w.keepWatch)
 		time.Sleep(10 * watchInterval)
 		if w.woke() {
 			t.Errorf("a stopped process is stuck: %s", w.saw)

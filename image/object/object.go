@@ -92,7 +92,7 @@ func (f *File) Path() string { return f.path }
 // table ("read@got.plt").
 // An address in a file truncated meanwhile has no symbol.
 func (f *File) SymbolAt(vaddr uint64) (s Symbol, ok bool) {
-	return f.guarded(func() (Symbol, bool) { return f.symbols.at(vaddr) })
+	return f.guarded(func() (Symbol, bool) { return f.symbols.covering(vaddr) })
 }
 
 // SymbolNamed returns the symbol with exactly this (mangled, unversioned)

@@ -120,8 +120,8 @@ func (l *symbols) attachedTables() []*symbolTable {
 	return nil
 }
 
-// at looks up the symbol that covers an address: see File.SymbolAt.
-func (l *symbols) at(vaddr uint64) (Symbol, bool) {
+// covering looks up the symbol that covers an address: see File.SymbolAt.
+func (l *symbols) covering(vaddr uint64) (Symbol, bool) {
 	section := l.headers.SectionAt(vaddr)
 	if section != nil {
 		if s, ok := l.linkageAt(section, vaddr); ok {

@@ -6,9 +6,9 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// at returns the program's instruction whose copy in the page a thread at pc has executed last;
+// executedAt returns the program's instruction whose copy in the page a thread executedAt pc has executed last;
 // nil if that was the probe's own code.
-func (x *probe) at(pc uint64) *x86.Inst {
+func (x *probe) executedAt(pc uint64) *x86.Inst {
 	for i := 0; i < len(x.placed); i += 2 {
 		if offset := pc - x.page; offset > x.placed[i] && offset <= x.placed[i+1] {
 			return &x.Moved[i/2]
@@ -77,7 +77,7 @@ func (b *Breakpoints) leaveProbe(p *place) {
 // after that copy; nil for any other pc.
 func (b *Breakpoints) MovedFrom(pc uint64) *x86.Inst {
 	if x := b.probeAt(pc); x != nil {
-		return x.at(pc)
+		return x.executedAt(pc)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (b *Breakpoints) MovedFrom(pc uint64) *x86.Inst {
 // IsComparison reports whether pc is after an instruction of a probe itself.
 func (b *Breakpoints) IsComparison(pc uint64) bool {
 	x := b.probeAt(pc)
-	return x != nil && x.at(pc) == nil
+	return x != nil && x.executedAt(pc) == nil
 }
 
 func (b *Breakpoints) probeAt(pc uint64) *probe {

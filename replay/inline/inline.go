@@ -160,7 +160,7 @@ func (in *Inlined) chooseWindows(sites []*Site) []*Window {
 	taken := in.patched()
 	var list []*Window
 	for _, s := range sites {
-		if n := len(list); n > 0 && list[n-1].add(s) {
+		if n := len(list); n > 0 && list[n-1].addSite(s) {
 			continue
 		}
 		// Windows must not overlap.
@@ -174,7 +174,7 @@ func (in *Inlined) chooseWindows(sites []*Site) []*Window {
 			continue
 		}
 		x := &Window{Window: *w}
-		if x.add(s) {
+		if x.addSite(s) {
 			list = append(list, x)
 		}
 	}
@@ -190,8 +190,8 @@ func (in *Inlined) patched() []*patch.Window {
 	return list
 }
 
-// add adds a site to the window if its instruction is in it.
-func (w *Window) add(s *Site) bool {
+// addSite adds a site to the window if its instruction is in it.
+func (w *Window) addSite(s *Site) bool {
 	if !slices.ContainsFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == s.Inst.PC }) {
 		return false
 	}

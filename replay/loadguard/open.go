@@ -54,7 +54,7 @@ func (l *Guard) opens(t *tracee.Thread, call openCall) error {
 	const effects = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC
 	if call.flags&effects != unix.O_RDONLY {
 		regs.Orig_rax, regs.Rdi = unix.SYS_DUP, 0
-	} else if o.file, o.errno, err = l.find(call); err != nil {
+	} else if o.file, o.errno, err = l.lookUp(call); err != nil {
 		return err
 	} else if o.errno != 0 {
 		regs.Orig_rax = ^uint64(0)
@@ -108,9 +108,9 @@ func (o *opening) ended(p *tracee.Process, t *tracee.Thread) error {
 	return ptrace.SetRegisters(t.TID, &regs)
 }
 
-// find looks up the file that a call is to open, as the process would, without opening
+// lookUp looks up the file that a call is to open, as the process would, without opening
 // it: O_PATH of open(2). errno is the result of the call if it must not be made.
-func (l *Guard) find(call openCall) (file *os.File, errno unix.Errno, err error) {
+func (l *Guard) lookUp(call openCall) (file *os.File, errno unix.Errno, err error) {
 	text, err := l.process.Memory.String(call.path, unix.PathMax)
 	if err != nil {
 		return nil, unix.EFAULT, nil

@@ -66,7 +66,7 @@ func (m *Memory) Replace(at uint64, code []byte) error {
 	if _, err := m.WriteAt(code, int64(at)); err != nil {
 		return err
 	}
-	i, found := m.find(at)
+	i, found := m.findReplaced(at)
 	if found {
 		return nil // the program's bytes are saved already
 	}
@@ -76,7 +76,7 @@ func (m *Memory) Replace(at uint64, code []byte) error {
 
 // Restore restores the bytes that Replace has overwritten at an address.
 func (m *Memory) Restore(at uint64) error {
-	i, found := m.find(at)
+	i, found := m.findReplaced(at)
 	if !found {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (m *Memory) Restore(at uint64) error {
 	return nil
 }
 
-func (m *Memory) find(at uint64) (int, bool) {
+func (m *Memory) findReplaced(at uint64) (int, bool) {
 	return slices.BinarySearchFunc(m.Replaced, at, func(w Words, at uint64) int { return cmp.Compare(w.Addr, at) })
 }
 

@@ -159,7 +159,7 @@ func (c *comparer) compare(p piece, want, got []byte) {
 	part := memoryComparison{same: c.same}
 	for at := 0; at < len(want); {
 		n, err := c.memory.ReadMemory(evidence.Addr(p.Start+uint64(at)), got[at:])
-		part.add(p.Start+uint64(at), want[at:at+n], got[at:at+n])
+		part.compareRange(p.Start+uint64(at), want[at:at+n], got[at:at+n])
 		at += n
 		if err == nil {
 			continue
@@ -188,8 +188,8 @@ func (m *memoryComparison) note(r run) {
 	}
 }
 
-// add compares two equally long slices of the memory at addr.
-func (m *memoryComparison) add(addr uint64, want, got []byte) {
+// compareRange compares two equally long slices of the memory at addr.
+func (m *memoryComparison) compareRange(addr uint64, want, got []byte) {
 	m.compared += uint64(len(want))
 	for at := tracee.FirstDifference(want, got, 0); at < len(want); {
 		end := at + 1

@@ -56,7 +56,7 @@ func newPages(tr *Tracing) (*pages, error) {
 	p := &pages{tr: tr, calls: map[int]*ptrace.Call{}, cleared: map[int]uint64{}}
 	for _, w := range tr.watches {
 		start := uint64(w.Addr) &^ (tracee.PageSize - 1)
-		x := p.at(start)
+		x := p.pageOf(start)
 		if x == nil {
 			x = &page{start: start, onlyWrites: true}
 			p.list = append(p.list, x)
@@ -98,7 +98,7 @@ func (p *pages) findSyscall(maps tracee.Mappings) error {
 		}
 		i := strings.Index(string(text), string(code))
 		p.syscall = m.Start + uint64(max(i, 0))
-		return i >= 0 && p.at(p.syscall) == nil
+		return i >= 0 && p.pageOf(p.syscall) == nil
 	}
 	for i := range maps {
 		if maps[i].Path == "[vdso]" && search(&maps[i]) {
@@ -113,8 +113,8 @@ func (p *pages) findSyscall(maps tracee.Mappings) error {
 	return &UnsupportedError{BackendPages, errors.New("the process has no system-call instruction")}
 }
 
-// at returns the page that has an address; nil if it has no watched word.
-func (p *pages) at(addr uint64) *page {
+// pageOf returns the page that has an address; nil if it has no watched word.
+func (p *pages) pageOf(addr uint64) *page {
 	for _, x := range p.list {
 		if addr-x.start < tracee.PageSize {
 			return x
@@ -312,7 +312,7 @@ func (p *pages) faulted(s *tracee.SignalStop) *page {
 	if s.Signal != unix.SIGSEGV || s.Code != accessError {
 		return nil
 	}
-	if x := p.at(faultAddress(&s.Info)); x != nil && x.covered {
+	if x := p.pageOf(faultAddress(&s.Info)); x != nil && x.covered {
 		return x
 	}
 	return nil

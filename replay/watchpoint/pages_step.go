@@ -35,7 +35,7 @@ func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err e
 	if err := p.uncover(t, &regs, x); err != nil {
 		return true, err
 	}
-	stop, err := p.run(t, &regs)
+	stop, err := p.followAccesses(t, &regs)
 	if p.asked && err == nil {
 		p.asked = false
 		err = ptrace.Signal(p.tr.process.PID, t.TID, unix.SIGSTOP)
@@ -49,9 +49,9 @@ func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err e
 	return true, p.tr.replay.Resume(t)
 }
 
-// run executes the instruction that has faulted, and those after it as long as they access the
+// followAccesses executes the instruction that has faulted, and those after it as long as they access the
 // pages. stop is any other stop that occurred.
-func (p *pages) run(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
+func (p *pages) followAccesses(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	quiet := 0
 	for n := range mostStepped {
 		inst := p.instruction(regs.Rip, n == 0)

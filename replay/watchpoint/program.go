@@ -75,7 +75,7 @@ const (
 // newSender builds the program. own is the code of the program's executable.
 func newSender(watches []tracee.Watch, locks []LockWord, own tracee.Span, m senderMaps) asm.Instructions {
 	s := &sender{}
-	s.add(
+	s.appendCode(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R1, asm.R6, ptIP, asm.DWord),
 		asm.LoadImm(asm.R2, int64(own.Start), asm.DWord),
@@ -84,9 +84,9 @@ func newSender(watches []tracee.Watch, locks []LockWord, own tracee.Span, m send
 		asm.JGE.Reg(asm.R1, asm.R2, labelOther),
 	)
 	s.send(watches, locks, m, leastStack)
-	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(labelOther))
+	s.appendCode(asm.Mov.Imm(asm.R0, 0).WithSymbol(labelOther))
 	s.send(watches, locks, m, mostStack, middleStack, leastStack)
-	s.add(
+	s.appendCode(
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word).WithSymbol(labelLost),
 		asm.LoadMapPtr(asm.R1, m.lost),
 		asm.Mov.Reg(asm.R2, asm.RFP),
@@ -104,7 +104,7 @@ func newSender(watches []tracee.Watch, locks []LockWord, own tracee.Span, m send
 // send sends a record with the largest of the given sizes of stack that is readable, the largest
 // first.
 func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, stack ...int) {
-	s.add(
+	s.appendCode(
 		asm.LoadMapPtr(asm.R1, m.ring),
 		asm.Mov.Imm(asm.R2, int32(sentStack+stack[0])),
 		asm.Mov.Imm(asm.R3, 0),
@@ -113,9 +113,9 @@ func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, st
 		asm.Mov.Reg(asm.R7, asm.R0),
 	)
 	for at := 0; at < ptRegs; at += 8 {
-		s.add(asm.LoadMem(asm.R1, asm.R6, int16(at), asm.DWord), asm.StoreMem(asm.R7, int16(sentRegisters+at), asm.R1, asm.DWord))
+		s.appendCode(asm.LoadMem(asm.R1, asm.R6, int16(at), asm.DWord), asm.StoreMem(asm.R7, int16(sentRegisters+at), asm.R1, asm.DWord))
 	}
-	s.add(
+	s.appendCode(
 		asm.LoadMem(asm.R1, asm.R6, perfAddress, asm.DWord),
 		asm.StoreMem(asm.R7, int16(sentAddress), asm.R1, asm.DWord),
 		asm.FnGetCurrentPidTgid.Call(),
@@ -127,7 +127,7 @@ func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, st
 	s.words(watches, m)
 	s.stack(stack)
 	s.locks(locks)
-	s.add(
+	s.appendCode(
 		asm.Mov.Reg(asm.R1, asm.R7),
 		asm.Mov.Imm(asm.R2, ringQuiet),
 		asm.FnRingbufSubmit.Call(),
@@ -135,7 +135,7 @@ func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, st
 	)
 }
 
-func (s *sender) add(list ...asm.Instruction) { s.Instructions = append(s.Instructions, list...) }
+func (s *sender) appendCode(list ...asm.Instruction) { s.Instructions = append(s.Instructions, list...) }
 
 func (s *sender) label() string {
 	s.labels++
@@ -145,7 +145,7 @@ func (s *sender) label() string {
 // read copies memory of the process, whose address is in R3, to an offset of the record. If that
 // fails, R0 is not 0 and the record has zeros.
 func (s *sender) read(offset, size int) {
-	s.add(
+	s.appendCode(
 		asm.Mov.Reg(asm.R1, asm.R7),
 		asm.Add.Imm(asm.R1, int32(offset)),
 		asm.Mov.Imm(asm.R2, int32(size)),
@@ -158,12 +158,12 @@ func (s *sender) read(offset, size int) {
 // code well enough to tell the value without reading.
 func (s *sender) words(watches []tracee.Watch, m senderMaps) {
 	for i := range tracee.DebugRegisters {
-		s.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
+		s.appendCode(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R7, int16(sentWords+8*i), asm.R1, asm.DWord),
 			asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R1, asm.DWord))
 	}
 	for i, w := range watches {
 		other := s.label()
-		s.add(
+		s.appendCode(
 			asm.LoadImm(asm.R1, int64(w.Addr), asm.DWord),
 			asm.LoadMem(asm.R2, asm.R6, perfAddress, asm.DWord),
 			asm.JNE.Reg(asm.R1, asm.R2, other),
@@ -171,9 +171,9 @@ func (s *sender) words(watches []tracee.Watch, m senderMaps) {
 		if !w.Writes {
 			s.unlessKnown(i, m, other)
 		}
-		s.add(asm.LoadImm(asm.R3, int64(w.Addr), asm.DWord))
+		s.appendCode(asm.LoadImm(asm.R3, int64(w.Addr), asm.DWord))
 		s.read(sentWords+8*i, w.Size)
-		s.add(asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R0, asm.DWord),
+		s.appendCode(asm.StoreMem(asm.R7, int16(sentMissing+8*i), asm.R0, asm.DWord),
 			asm.Mov.Imm(asm.R0, 0).WithSymbol(other))
 	}
 }
@@ -183,7 +183,7 @@ func (s *sender) words(watches []tracee.Watch, m senderMaps) {
 // value since the last event.
 func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 	read, all := s.label(), s.label()
-	s.add(
+	s.appendCode(
 		asm.LoadMem(asm.R1, asm.R6, ptIP, asm.DWord),
 		asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
 		asm.Mov.Imm(asm.R1, int32(watch)),
@@ -219,9 +219,9 @@ func (s *sender) engine() {
 	var control agent.RawControl
 	var thread agent.RawRThread
 	own, outside := s.label(), s.label()
-	s.add(asm.LoadImm(asm.R3, int64(agent.EngineControl+unsafe.Offsetof(control.Holder)), asm.DWord))
+	s.appendCode(asm.LoadImm(asm.R3, int64(agent.EngineControl+unsafe.Offsetof(control.Holder)), asm.DWord))
 	s.read(sentHolder, 16) // with consumed after it
-	s.add(
+	s.appendCode(
 		asm.LoadMem(asm.R8, asm.R7, int16(sentHolder), asm.Word),
 		asm.LSh.Imm(asm.R8, 16), // times DG_THREAD_SLOT
 		asm.LoadImm(asm.R1, int64(agent.EngineThreads), asm.DWord),
@@ -229,10 +229,10 @@ func (s *sender) engine() {
 		asm.Mov.Reg(asm.R3, asm.R8),
 	)
 	s.read(sentSlot, int(threadBytes))
-	s.add(asm.Mov.Reg(asm.R3, asm.R8), asm.Add.Imm(asm.R3, int32(unsafe.Offsetof(thread.ThreadPointer))))
+	s.appendCode(asm.Mov.Reg(asm.R3, asm.R8), asm.Add.Imm(asm.R3, int32(unsafe.Offsetof(thread.ThreadPointer))))
 	s.read(sentPointer, 8)
 	inside := int16(sentSlot + int(unsafe.Offsetof(thread.Inside)))
-	s.add(
+	s.appendCode(
 		asm.LoadMem(asm.R1, asm.R7, int16(sentSlot+int(unsafe.Offsetof(thread.RealTID))), asm.Word),
 		asm.LoadMem(asm.R2, asm.R7, int16(sentThread), asm.Word),
 		asm.JEq.Reg(asm.R1, asm.R2, own),
@@ -244,24 +244,24 @@ func (s *sender) engine() {
 		asm.JEq.Imm(asm.R3, 0, outside),
 	)
 	s.read(sentFrame, frameBytes)
-	s.add(asm.LoadMem(asm.R1, asm.R7, int16(sentFrame+int(unsafe.Offsetof(agent.RawFrame{}.RSP))), asm.DWord),
+	s.appendCode(asm.LoadMem(asm.R1, asm.R7, int16(sentFrame+int(unsafe.Offsetof(agent.RawFrame{}.RSP))), asm.DWord),
 		asm.StoreMem(asm.R7, int16(sentTop), asm.R1, asm.DWord))
-	s.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(outside))
+	s.appendCode(asm.Mov.Imm(asm.R0, 0).WithSymbol(outside))
 }
 
 // stack adds the top of the program's stack.
 func (s *sender) stack(sizes []int) {
 	have := s.label()
 	for _, size := range sizes {
-		s.add(
+		s.appendCode(
 			asm.Mov.Imm(asm.R5, int32(size)),
 			asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord),
 			asm.LoadMem(asm.R3, asm.R7, int16(sentTop), asm.DWord),
 		)
 		s.read(sentStack, size)
-		s.add(asm.JEq.Imm(asm.R0, 0, have))
+		s.appendCode(asm.JEq.Imm(asm.R0, 0, have))
 	}
-	s.add(
+	s.appendCode(
 		asm.Mov.Imm(asm.R5, 0),
 		asm.StoreMem(asm.R7, int16(sentStackSize), asm.R5, asm.DWord),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(have),
@@ -270,13 +270,13 @@ func (s *sender) stack(sizes []int) {
 
 // locks computes the bits of the locks that the thread holds, in R9.
 func (s *sender) locks(locks []LockWord) {
-	s.add(
+	s.appendCode(
 		asm.LoadMem(asm.R8, asm.R7, int16(sentSlot+int(unsafe.Offsetof(agent.RawRThread{}.TID))), asm.Word),
 		asm.Mov.Imm(asm.R9, 0),
 	)
 	for i, l := range locks {
 		next := s.label()
-		s.add(
+		s.appendCode(
 			asm.Mov.Imm(asm.R5, 0), asm.StoreMem(asm.RFP, -8, asm.R5, asm.DWord),
 			asm.Mov.Reg(asm.R1, asm.RFP),
 			asm.Add.Imm(asm.R1, -8),
@@ -287,13 +287,13 @@ func (s *sender) locks(locks []LockWord) {
 			asm.JEq.Imm(asm.R1, 0, next),
 		)
 		if l.Owner {
-			s.add(asm.JNE.Reg(asm.R1, asm.R8, next))
+			s.appendCode(asm.JNE.Reg(asm.R1, asm.R8, next))
 		}
-		s.add(
+		s.appendCode(
 			asm.LoadImm(asm.R2, 1<<i, asm.DWord),
 			asm.Or.Reg(asm.R9, asm.R2),
 			asm.Mov.Imm(asm.R0, 0).WithSymbol(next),
 		)
 	}
-	s.add(asm.StoreMem(asm.R7, int16(sentHeld), asm.R9, asm.DWord))
+	s.appendCode(asm.StoreMem(asm.R7, int16(sentHeld), asm.R9, asm.DWord))
 }

@@ -86,7 +86,7 @@ func (tr *Tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, err
 		return nil, err
 	}
 	s.index = max(s.index, t.Index)
-	if err := tr.look(s, t.Index != 0); err != nil {
+	if err := tr.readWords(s, t.Index != 0); err != nil {
 		return nil, err
 	}
 	if s.inside == 0 {
@@ -107,8 +107,8 @@ const (
 	lockBytes      = 4
 )
 
-// look reads the watched words, the locks, and the position of the replay.
-func (tr *Tracing) look(s *sighting, known bool) error {
+// readWords reads the watched words, the locks, and the position of the replay.
+func (tr *Tracing) readWords(s *sighting, known bool) error {
 	pieces := tr.gathered.pieces[:0]
 	watches := tr.watches
 	if tr.probes != nil {

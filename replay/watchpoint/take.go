@@ -160,7 +160,7 @@ func (tr *Tracing) Finish(last *tracee.Thread) error {
 	if last != nil {
 		s.index = max(last.Index, 1)
 	}
-	if err := tr.look(s, tr.process.Control != 0); err != nil {
+	if err := tr.readWords(s, tr.process.Control != 0); err != nil {
 		return err
 	}
 	for i := range tr.watches {

@@ -112,7 +112,7 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if err := plain.Change(ctx, m.File, mutated); err != nil {
 		return nil, NotCompiled, ignoreBuild(err)
 	}
-	if drop, err := t.run(ctx); err != nil || drop != "" {
+	if drop, err := t.runPlain(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
 	if drop, err := t.compare(ctx); err != nil || drop != "" {
@@ -184,9 +184,9 @@ func (t *trial) suspect(ctx context.Context) (Drop, error) {
 	return NoEffect, nil
 }
 
-// run runs the plain program. Of the inputs that it fails on, one on which a signal ends it
+// runPlain runs the plain program. Of the inputs that it fails on, one on which a signal ends it
 // comes first; if there is none, the failure is what the sanitizer reports.
-func (t *trial) run(ctx context.Context) (Drop, error) {
+func (t *trial) runPlain(ctx context.Context) (Drop, error) {
 	k := t.kept
 	suspected := k.Run
 	for _, o := range t.inputs {
@@ -273,7 +273,7 @@ func (w *Workshop) fails(ctx context.Context, t *tree.Tree, o *original, level s
 		times = attempts / 2
 	}
 	for range times {
-		r, err := w.run(ctx, t.Executable(), o.Run)
+		r, err := w.runProgram(ctx, t.Executable(), o.Run)
 		if err != nil {
 			return "", false, err
 		}

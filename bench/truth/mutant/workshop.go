@@ -161,11 +161,11 @@ func (w *Workshop) chooseRuns(ctx context.Context, inputs string) error {
 func (w *Workshop) sound(ctx context.Context, run source.Run) (outputs map[string][]byte, sound bool, err error) {
 	outputs = map[string][]byte{}
 	for name, t := range w.plain {
-		first, err := w.run(ctx, t.Original(), run)
+		first, err := w.runProgram(ctx, t.Original(), run)
 		if err != nil || !well(first) || first.Used > shortLimit {
 			return nil, false, err
 		}
-		second, err := w.run(ctx, t.Original(), run)
+		second, err := w.runProgram(ctx, t.Original(), run)
 		if err != nil || !well(second) || !bytes.Equal(first.Stdout, second.Stdout) {
 			return nil, false, err
 		}
@@ -184,7 +184,7 @@ func well(r *limit.Result) bool {
 	return r.Status == 0 && r.Signal == 0 && !r.TimedOut && !r.Asleep && !r.Cut
 }
 
-func (w *Workshop) run(ctx context.Context, program string, run source.Run) (*limit.Result, error) {
+func (w *Workshop) runProgram(ctx context.Context, program string, run source.Run) (*limit.Result, error) {
 	if err := limit.Empty(w.scratch); err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (w *Workshop) cover(ctx context.Context, t *tree.Tree, o *original) error {
 	if err := t.Forget(); err != nil {
 		return err
 	}
-	if _, err := w.run(ctx, t.Executable(), o.Run); err != nil {
+	if _, err := w.runProgram(ctx, t.Executable(), o.Run); err != nil {
 		return err
 	}
 	var err error

@@ -144,11 +144,11 @@ func (r *reader) runtimeError(text string) *Place {
 	if !found {
 		return nil
 	}
-	return r.at(where, "")
+	return r.placeIn(where, "")
 }
 
-// at is the place of a text like /top/file.c:12:3; nil if it is not below the top.
-func (r *reader) at(where, function string) *Place {
+// placeIn is the place of a text like /top/file.c:12:3; nil if it is not below the top.
+func (r *reader) placeIn(where, function string) *Place {
 	parts := strings.Split(where, ":")
 	if len(parts) < 2 {
 		return nil
@@ -169,7 +169,7 @@ func (r *reader) frame(text string) {
 		return
 	}
 	names := strings.Fields(text[:cut])
-	if p := r.at(text[cut+1:], names[len(names)-1]); p != nil {
+	if p := r.placeIn(text[cut+1:], names[len(names)-1]); p != nil {
 		last := &r.sections[len(r.sections)-1]
 		last.frames = append(last.frames, *p)
 	}

@@ -71,7 +71,7 @@ func (p *Package) Runs(sources, own string) ([]Run, error) {
 			return nil, fmt.Errorf("source: %s: %w", p.Name, err)
 		}
 		for _, f := range files {
-			runs = append(runs, in.run(f, sources))
+			runs = append(runs, in.runOn(f, sources))
 		}
 	}
 	return runs, nil
@@ -99,7 +99,7 @@ func (in *Input) files(sources, own string) ([]string, error) {
 	return files, nil
 }
 
-func (in *Input) run(file, sources string) Run {
+func (in *Input) runOn(file, sources string) Run {
 	var r Run
 	for _, a := range in.Args {
 		r.Args = append(r.Args, strings.NewReplacer("{}", file, "{dir}", sources).Replace(a))

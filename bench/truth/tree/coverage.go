@@ -64,7 +64,7 @@ func (t *Tree) Covered(ctx context.Context) (Lines, error) {
 		return nil, fmt.Errorf("tree: gcov: %w", err)
 	}
 	lines := Lines{}
-	return lines, lines.add(out, t.Top)
+	return lines, lines.addDocuments(out, t.Top)
 }
 
 // coverage is the part of gcov's JSON that is used.
@@ -80,8 +80,8 @@ type coverage struct {
 	} `json:"files"`
 }
 
-// add reads documents of gcov, one for each file of counters.
-func (l Lines) add(documents []byte, top string) error {
+// addDocuments reads documents of gcov, one for each file of counters.
+func (l Lines) addDocuments(documents []byte, top string) error {
 	for decoder := json.NewDecoder(bytes.NewReader(documents)); ; {
 		var c coverage
 		if err := decoder.Decode(&c); errors.Is(err, io.EOF) {
