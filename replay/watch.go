@@ -83,7 +83,7 @@ func (w *watchdog) stop() {
 func (w *watchdog) pause()  { w.paused.Store(true) }
 func (w *watchdog) resume() { w.paused.Store(false) }
 
-// watchProcess sets the process to watchProcess at.
+// watchProcess sets the process to watch.
 func (w *watchdog) watchProcess(pid int, control uint64) { w.process.Store(&watched{pid, control}) }
 
 func (w *watchdog) keepWatch() {
@@ -152,8 +152,8 @@ func (s *watchState) start(now time.Time) {
 	s.came, s.since, s.ask = now, s.time, firstAsk
 }
 
-// noteLook discounts the time in which this process could not noteLook, because it was stopped or had no
-// processor: the replayed process may not have run either.
+// noteLook discounts the time in which this process could not look, because it was stopped or had
+// no processor: the replayed process may not have run either.
 func (s *watchState) noteLook(now time.Time) {
 	if late := now.Sub(s.looked) - watchInterval; late > watchInterval {
 		s.event, s.moved = s.event.Add(late), s.moved.Add(late)

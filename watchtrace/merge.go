@@ -16,6 +16,7 @@ type merger struct {
 	plan     *Plan
 	names    *namer
 	log      *evidence.AccessLog
+	backends []string // those of the passes, each once
 	contexts map[contextKey]int32
 	byKey    map[string]int32
 	sets     map[heldKey]int32
@@ -51,11 +52,9 @@ func (m *merger) addPass(pass int, s *seen) error {
 		return nil
 	}
 	x := &m.plan.Passes[pass]
-	if b := string(s.result.Backend); !strings.Contains(m.log.Backend, b) {
-		if m.log.Backend != "" {
-			b = m.log.Backend + ", " + b
-		}
-		m.log.Backend = b
+	if b := string(s.result.Backend); !slices.Contains(m.backends, b) {
+		m.backends = append(m.backends, b)
+		m.log.Backend = strings.Join(m.backends, ", ")
 	}
 	m.log.Lost += s.result.Lost
 	if s.err != nil {

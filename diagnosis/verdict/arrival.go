@@ -44,7 +44,7 @@ func (w *work) last(a arrivals) (found evidence.Moment, err error) {
 	passed := 0
 	do := func(s *replay.Stopped) error {
 		if passed++; passed > mostArrivals {
-			return fmt.Errorf("verdict: the instruction at %v was passed more than %d times after event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
+			return fmt.Errorf("the instruction at %v was passed more than %d times after event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
 		}
 		regs, err := s.Registers()
 		if err == nil && (a.is == nil || a.is(&regs)) {

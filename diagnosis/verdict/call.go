@@ -15,7 +15,7 @@ import (
 	"diagnose/staticscan"
 )
 
-var errNoThread = errors.New("verdict: the thread is not in the stopped process")
+var errNoThread = errors.New("the thread is not in the stopped process")
 
 // heapCall is a call of the heap's, malloc or free, that a pass saw at work.
 type heapCall struct {
@@ -46,7 +46,7 @@ func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error 
 		l.jumpedFrom(in.Process, at)
 		return nil
 	}
-	return fmt.Errorf("verdict: the heap's store at %v is in no call of it", hit.PC)
+	return fmt.Errorf("the heap's store at %v is in no call of it", hit.PC)
 }
 
 // heapName is what programs call a function of the agent's (agent/src/heap/cxx.c).
@@ -71,7 +71,7 @@ const heapEvents = 8
 func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
 	at, err := w.last(arrivals{pc: call.entry, thread: call.thread, ordinal: call.ordinal, events: heapEvents, before: call.before, is: is})
 	if err == nil && at.Count == 0 {
-		err = fmt.Errorf("verdict: the call of %s that the heap answered after event %d of thread %d was not found", call.name, call.ordinal, call.thread)
+		err = fmt.Errorf("the call of %s that the heap answered after event %d of thread %d was not found", call.name, call.ordinal, call.thread)
 	}
 	return at, err
 }

@@ -33,7 +33,7 @@ func hitArrivals(l *link, hit *replay.Hit) arrivals {
 func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, error) {
 	call, ok := staticscan.CallOf(in, frame)
 	if !ok {
-		return callSite{}, fmt.Errorf("verdict: no call is before %v", in.Frames[frame].PC())
+		return callSite{}, fmt.Errorf("no call is before %v", in.Frames[frame].PC())
 	}
 	found := callSite{CallSite: call}
 	sp := uint64(in.Frames[frame].Registers.SP())
@@ -44,7 +44,7 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 		}
 	}
 	if found.To == 0 {
-		return found, fmt.Errorf("verdict: the call at %v does not tell where it went", call.PC)
+		return found, fmt.Errorf("the call at %v does not tell where it went", call.PC)
 	}
 	if staticscan.Library(in.Process, found.To) {
 		return found, nil
@@ -58,7 +58,7 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 			return jump, nil
 		}
 	}
-	return found, fmt.Errorf("verdict: the call at %v leads to a function that jumped on by ways that are not known", call.PC)
+	return found, fmt.Errorf("the call at %v leads to a function that jumped on by ways that are not known", call.PC)
 }
 
 // findCall finds when the call was made, by the stack pointer.
@@ -148,7 +148,7 @@ func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
 func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr evidence.Addr) (staticscan.Store, error) {
 	own := staticscan.OwnFrame(in)
 	if own < 1 {
-		return staticscan.Store{}, fmt.Errorf("verdict: the store at %v was made for none of the program's own code", hit.PC)
+		return staticscan.Store{}, fmt.Errorf("the store at %v was made for none of the program's own code", hit.PC)
 	}
 	a := hitArrivals(l, hit)
 	at, err := c.callSite(in, own, a)
@@ -161,7 +161,7 @@ func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr
 		}
 	}
 	if at.at.Count == 0 {
-		return staticscan.Store{}, fmt.Errorf("verdict: the call at %v was not made again", at.PC)
+		return staticscan.Store{}, fmt.Errorf("the call at %v was not made again", at.PC)
 	}
 	var store staticscan.Store
 	err = c.standAt(at.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {

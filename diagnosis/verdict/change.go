@@ -225,7 +225,7 @@ func (c *chain) eachCall(do func(*replay.Stopped) error) []replay.Break {
 	calls := 0
 	return []replay.Break{{PC: c.made.call.entry, Changes: true, Do: func(s *replay.Stopped) error {
 		if calls++; calls > most {
-			return fmt.Errorf("verdict: %s is called more than %d times", c.made.call.name, most)
+			return fmt.Errorf("%s is called more than %d times", c.made.call.name, most)
 		}
 		p, err := s.Process()
 		if err != nil {

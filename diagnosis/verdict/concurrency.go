@@ -44,7 +44,7 @@ func (w *work) concurrency() error {
 		return nil
 	}
 	if known == 0 {
-		return errors.New("verdict: the scan names no shared memory near the failure (--depth, --function or --message widen it)")
+		return errors.New("the scan names no shared memory near the failure (--depth, --function or --message widen it)")
 	}
 	if found, err = w.withoutPassing(found); err != nil {
 		return err

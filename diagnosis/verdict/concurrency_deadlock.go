@@ -86,7 +86,7 @@ func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
 	}
 	for i := range list {
 		if list[i].thread == 0 || list[i].held.Taken == 0 {
-			return nil, fmt.Errorf("verdict: the recording does not say since when %s holds %s", list[i].edge.Waiter.Label(), lockText(&list[i].held))
+			return nil, fmt.Errorf("the recording does not say since when %s holds %s", list[i].edge.Waiter.Label(), lockText(&list[i].held))
 		}
 	}
 	return list, nil

@@ -174,7 +174,7 @@ func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 		one.allReads(failing.log, c.Accesses[0])
 	}
 	if two == nil {
-		return nil, fmt.Errorf("verdict: all accesses of %s are of one context", c.Key)
+		return nil, fmt.Errorf("all accesses of %s are of one context", c.Key)
 	}
 	back := order{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,

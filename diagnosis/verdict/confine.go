@@ -48,7 +48,7 @@ const (
 	farStored = 1 << 12
 )
 
-var errConfined = fmt.Errorf("verdict: the function makes more than %d stores", mostConfined)
+var errConfined = fmt.Errorf("the function makes more than %d stores", mostConfined)
 
 // boundsChange is the experiment for a link that lies outside of what it means; nil where
 // the bounds are not known.
@@ -305,14 +305,14 @@ func (r *boundsReplay) outside(s *replay.Stopped, regs *image.Registers, addr, s
 	}
 	heap, err := agent.Open(s, 0)
 	if err != nil {
-		return false, fmt.Errorf("verdict: %w", err)
+		return false, err
 	}
 	if !heap.InObjects(addr) {
 		return false, nil
 	}
 	near, found, err := heap.Nearest(addr)
 	if err != nil {
-		return false, fmt.Errorf("verdict: %w", err)
+		return false, err
 	}
 	return found && !(near.Where == agent.Inside && near.Object.State == agent.Live && addr+size <= near.Object.End()), nil
 }
@@ -362,14 +362,14 @@ func handed(regs *image.Registers, start, end evidence.Addr) bool {
 func (r *boundsReplay) besideObjects(s *replay.Stopped, regs *image.Registers) ([]saved, error) {
 	heap, err := agent.Open(s, 0)
 	if err != nil {
-		return nil, fmt.Errorf("verdict: %w", err)
+		return nil, err
 	}
 	var objects []agent.Object
 	for _, n := range arguments {
 		v, _ := regs.Get(n)
 		near, found, err := heap.Nearest(evidence.Addr(v))
 		if err != nil {
-			return nil, fmt.Errorf("verdict: %w", err)
+			return nil, err
 		}
 		if found && near.Object.State == agent.Live && (near.Where == agent.Inside || near.Distance == 0) {
 			objects = append(objects, near.Object)
@@ -426,11 +426,11 @@ func (r *boundsReplay) still(s *replay.Stopped, was *agent.Object) (bool, error)
 	}
 	heap, err := agent.Open(s, 0)
 	if err != nil {
-		return false, fmt.Errorf("verdict: %w", err)
+		return false, err
 	}
 	now, found, err := heap.Lookup(was.Addr)
 	if err != nil {
-		return false, fmt.Errorf("verdict: %w", err)
+		return false, err
 	}
 	return found && now.State == agent.Live && now.Addr == was.Addr && now.Size == was.Size, nil
 }

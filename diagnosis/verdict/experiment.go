@@ -359,13 +359,13 @@ func (w *work) filled(p *image.Process) ([]evidence.Addr, error) {
 	}
 	heap, err := agent.Open(p, 0)
 	if err != nil {
-		return nil, fmt.Errorf("verdict: %w", err)
+		return nil, err
 	}
 	var list []evidence.Addr
 	for _, r := range thread.Registers.General() {
 		o, _, found, err := heap.FillWord(uint64(r.Value))
 		if err != nil {
-			return nil, fmt.Errorf("verdict: %w", err)
+			return nil, err
 		}
 		if found && !slices.Contains(list, o.Addr) {
 			list = append(list, o.Addr)
@@ -430,7 +430,7 @@ func (w *work) stillDamaged(m agent.Memory) (bool, error) {
 			bytes []byte
 		}{{m, now}, {w.Process, recorded}} {
 			if n, err := x.m.ReadMemory(f.Damage.Start, x.bytes); err != nil || n != size {
-				return false, fmt.Errorf("verdict: the damaged memory at %v cannot be read: %d of %d bytes: %w", f.Damage.Start, n, size, cmp.Or(err, io.ErrUnexpectedEOF))
+				return false, fmt.Errorf("the damaged memory at %v cannot be read: %d of %d bytes: %w", f.Damage.Start, n, size, cmp.Or(err, io.ErrUnexpectedEOF))
 			}
 		}
 		if !bytes.Equal(now, recorded) {

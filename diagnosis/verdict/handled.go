@@ -87,7 +87,7 @@ func (h *faultHandlers) inLog(rec *record.Recording, failed *eventlog.HandledSig
 	for _, thread := range rec.Log.Threads() {
 		list, err := rec.Log.Faults(thread)
 		if err != nil {
-			return fmt.Errorf("verdict: recording %s: %w", rec.Dir, err)
+			return fmt.Errorf("recording %s: %w", rec.Dir, err)
 		}
 		for _, f := range list {
 			entries[f.Handler] = true
@@ -261,7 +261,7 @@ func skipFaults(at *eventlog.HandledSignal, skipped *int) replay.Break {
 			return err
 		}
 		if *skipped++; *skipped > mostHandled {
-			return fmt.Errorf("verdict: more than %d faults follow", mostHandled)
+			return fmt.Errorf("more than %d faults follow", mostHandled)
 		}
 		return s.SkipFault()
 	}}

@@ -118,7 +118,7 @@ func (x *interruption) watch(accesses []int) error {
 		a := &log.Accesses[i]
 		v := &log.Variables[a.Variable]
 		if v.Partial() {
-			return fmt.Errorf("verdict: not all accesses to %s are known", v.Name)
+			return fmt.Errorf("not all accesses to %s are known", v.Name)
 		}
 		w := replay.Watch{Addr: v.Address + evidence.Addr(a.Offset), Size: int(a.Size)}
 		if !slices.Contains(x.words, w) {
@@ -126,7 +126,7 @@ func (x *interruption) watch(accesses []int) error {
 		}
 	}
 	if len(x.words) > most {
-		return fmt.Errorf("verdict: the accesses are to %d words, and %d can be watched beside a signal", len(x.words), most)
+		return fmt.Errorf("the accesses are to %d words, and %d can be watched beside a signal", len(x.words), most)
 	}
 	for i := range log.Accesses {
 		if x.watches(&log.Accesses[i]) {
@@ -164,18 +164,18 @@ func (x *interruption) arrived(a *evidence.Access, until uint64) error {
 		}
 	}
 	if len(x.arrivals) == 0 || x.arrivals[0] < 2 {
-		return fmt.Errorf("verdict: the arrival of %s in thread %d is not in the log", wording.Signal(int(a.Handler)), a.Thread)
+		return fmt.Errorf("the arrival of %s in thread %d is not in the log", wording.Signal(int(a.Handler)), a.Thread)
 	}
 	for e, err := range x.run.rec.Log.Events(a.Thread) {
 		if err != nil {
-			return fmt.Errorf("verdict: %w", err)
+			return err
 		}
 		if e.Ordinal == x.arrivals[0] {
 			x.signal = e
 			return nil
 		}
 	}
-	return fmt.Errorf("verdict: event %d of thread %d is not in the log", x.arrivals[0], a.Thread)
+	return fmt.Errorf("event %d of thread %d is not in the log", x.arrivals[0], a.Thread)
 }
 
 // arrivalsOf are those of the signal in whose handler an access was made, as events of its

@@ -327,7 +327,7 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 	if after != nil {
 		before = after.indexIn(log)
 		if before < 0 {
-			return nil, nil, fmt.Errorf("verdict: the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
+			return nil, nil, fmt.Errorf("the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
 		}
 		if v.readPC != 0 {
 			before = v.readBy(log, before, after.access.Thread)
@@ -460,7 +460,7 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	thread := p.FailingThread()
 	if thread == nil {
-		return fmt.Errorf("verdict: the thread of the store at %v is not in the stopped process", hit.PC)
+		return fmt.Errorf("the thread of the store at %v is not in the stopped process", hit.PC)
 	}
 	const frames = 64
 	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}

@@ -192,7 +192,7 @@ func (c *chain) firstCall(s *start) (*walk, error) {
 }
 
 // errLibrary ends a walk at a call of a library.
-var errLibrary = errors.New("verdict: a call of a library")
+var errLibrary = errors.New("a call of a library")
 
 // pathsByLevel collects the ways of a walk, by level.
 type pathsByLevel struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"diagnose/evidence"
@@ -96,7 +95,7 @@ func (e *OutcomeError) Error() string {
 // *MismatchError or an *OutcomeError.
 func Check(failing, passing []*record.Recording) error {
 	if len(failing) == 0 {
-		return errors.New("verdict: no recording of a failing run")
+		return errors.New("no recording of a failing run")
 	}
 	first := failing[0]
 	for _, r := range slices.Concat(failing, passing) {
@@ -226,7 +225,7 @@ func (w *work) limit(l evidence.Limit) {
 
 // failedPart notes that a part of the diagnosis was not done, because of an error.
 func (w *work) failedPart(err error) {
-	w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Reason: strings.TrimPrefix(err.Error(), "verdict: ")})
+	w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Reason: err.Error()})
 }
 
 // Why no more is done.

@@ -6,7 +6,7 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// executedAt returns the program's instruction whose copy in the page a thread executedAt pc has executed last;
+// executedAt returns the program's instruction whose copy in the page a thread at pc has executed last;
 // nil if that was the probe's own code.
 func (x *probe) executedAt(pc uint64) *x86.Inst {
 	for i := 0; i < len(x.placed); i += 2 {

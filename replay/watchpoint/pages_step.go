@@ -49,8 +49,8 @@ func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err e
 	return true, p.tr.replay.Resume(t)
 }
 
-// followAccesses executes the instruction that has faulted, and those after it as long as they access the
-// pages. stop is any other stop that occurred.
+// followAccesses executes the instruction that has faulted, and those after it as long as they
+// access the pages. stop is any other stop that occurred.
 func (p *pages) followAccesses(t *tracee.Thread, regs *ptrace.Registers) (stop *ptrace.Stop, err error) {
 	quiet := 0
 	for n := range mostStepped {

@@ -135,7 +135,9 @@ func (s *sender) send(watches []tracee.Watch, locks []LockWord, m senderMaps, st
 	)
 }
 
-func (s *sender) appendCode(list ...asm.Instruction) { s.Instructions = append(s.Instructions, list...) }
+func (s *sender) appendCode(list ...asm.Instruction) {
+	s.Instructions = append(s.Instructions, list...)
+}
 
 func (s *sender) label() string {
 	s.labels++
