@@ -68,7 +68,7 @@ type HeapObject struct {
 	Freed     *HeapCall `json:"freed,omitempty"`
 }
 
-// Damage is a run of bytes that should have stood as the agent wrote them.
+// Damage is a run of bytes that are not as the agent wrote them.
 type Damage struct {
 	Start Addr `json:"start"`
 	End   Addr `json:"end"`
@@ -77,7 +77,7 @@ type Damage struct {
 	Offset int64 `json:"offset"`
 	// Overwritten counts the bytes between Start and End that differ.
 	Overwritten int `json:"overwritten"`
-	// Bytes is what stands from Start on, hexadecimal, in memory order and cut
+	// Bytes is the memory from Start on, hexadecimal, in memory order and cut
 	// to a length that a person reads, Text its printable ones, and Expected
 	// the bytes before the damage. In a report "xx" is a byte of a secret.
 	Bytes    string `json:"bytes"`
