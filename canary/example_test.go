@@ -8,7 +8,7 @@ import (
 	"diagnose/canary"
 )
 
-// The guard behind an object of 24 bytes is overwritten by a store of 4 bytes.
+// The guard after an object of 24 bytes is overwritten by a store of 4 bytes.
 func ExampleCheckHeap() {
 	memory := agenttest.New()
 	slot := memory.Small(48, 1)
