@@ -92,7 +92,7 @@ func keep(ctx context.Context, dir string, m maker) (string, error) {
 	return path, nil
 }
 
-// finish brings the file to the disk, so that no name will ever stand for half
+// finish brings the file to the disk, so that no name ever refers to half
 // of it, and takes the right to write to what programs have mapped.
 func finish(path string) error {
 	f, err := os.Open(path)

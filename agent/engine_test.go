@@ -406,7 +406,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// What a thread comes to and the log has not is told, with both sides.
+// An event that is not in the log is reported, with both sides.
 func testEngineDiverges(t *testing.T, program string) {
 	for _, x := range []struct {
 		name   string

@@ -2,7 +2,7 @@ package agent
 
 import "diagnose/evidence"
 
-// Lookup returns what the slot holds in which addr lies: an object, live or
+// Lookup returns what the slot that contains addr holds: an object, live or
 // freed, or a fresh slot. found is false when addr is in no slot.
 func (h *Heap) Lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	return h.spans.lookup(addr)

@@ -2,7 +2,7 @@ package agent
 
 import "diagnose/evidence"
 
-// Where says where an address lies, seen from an object.
+// Where is the position of an address relative to an object.
 type Where uint8
 
 // The places.

@@ -65,7 +65,7 @@ func (t *spanTable) objectAt(s *Span, slot int) (Object, error) {
 	return s.object(slot, word[0]), nil
 }
 
-// lookup returns what the slot holds in which addr lies: an object, live or
+// lookup returns what the slot that contains addr holds: an object, live or
 // freed, or a fresh slot. found is false when addr is in no slot.
 func (t *spanTable) lookup(addr evidence.Addr) (o Object, found bool, err error) {
 	s, err := t.spanAt(addr)

@@ -9,7 +9,7 @@ const (
 	// SuspectHeap is a heap word reached through a global.
 	SuspectHeap SuspectKind = "heap"
 	// SuspectCell is the cell that the failing operand's pointer was loaded
-	// from, wherever it lies.
+	// from, wherever it is.
 	SuspectCell SuspectKind = "bad-pointer-cell"
 	// SuspectTLS is a thread-local variable of the failing thread.
 	SuspectTLS SuspectKind = "thread-local"

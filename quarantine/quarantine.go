@@ -2,7 +2,7 @@
 // function of a memory image and the agent's heap in it.
 //
 // The agent fills the first bytes of a freed object with a word that names it,
-// and the fill stands until the object is handed out again. Bytes that differ
+// and the fill stays until the object is handed out again. Bytes that differ
 // were written after the free.
 package quarantine
 

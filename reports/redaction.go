@@ -132,7 +132,7 @@ func homePatterns() []*regexp.Regexp {
 	return list
 }
 
-// group is where a pattern's match stands that is replaced.
+// group is the part of a pattern's match that is replaced.
 func group(m []int) [2]int {
 	if len(m) > 2 {
 		return [2]int{m[2], m[3]}

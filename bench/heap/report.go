@@ -10,7 +10,7 @@ import (
 	"diagnose/bench/load"
 )
 
-// report prints a table a measure and how the agent stands to its goals. An
+// report prints a table for each measure, and whether the agent meets its goals. An
 // allocator that failed somewhere is an error, because then the comparison
 // itself is in doubt; slow ones may, Electric Fence runs out of mappings.
 func report(w io.Writer, allocators []allocator, results []*result) error {

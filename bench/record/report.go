@@ -34,7 +34,7 @@ var columns = []column{
 	{"replay", func(r *result) string { return cell(r, replayed, wall) }},
 }
 
-// report prints the table and how it stands to the goals.
+// report prints the table, and whether it meets the goals.
 func report(w io.Writer, results []*result) {
 	head, line := "|", "|"
 	for i, c := range columns {

@@ -152,7 +152,7 @@ func (s *settings) rows(ctx context.Context, p subject) (string, error) {
 	return text + row(p.name+", `diagnose cc`", p.kind, cells, own), nil
 }
 
-// cell is what hunts with one strategy came to.
+// cell is the result of the hunts with one strategy.
 type cell struct {
 	hunts     int
 	schedules []int     // up to the first that failed, of the hunts that found it

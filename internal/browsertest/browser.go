@@ -205,7 +205,7 @@ func (b *Browser) Open(page string) {
 	b.OpenFile(file)
 }
 
-// OpenFile loads a page that lies among what it leads to.
+// OpenFile loads a page whose links are files beside it.
 func (b *Browser) OpenFile(file string) {
 	b.T.Helper()
 	// From one page to the same one with another fragment nothing would be loaded.

@@ -19,7 +19,7 @@ import (
 	"diagnose/replay/record/eventlog"
 )
 
-// passed reads how many points each thread came to since its last event.
+// passed reads how many points each thread has reached since its last event.
 func passed(t *testing.T, threads uint32, read func(addr evidence.Addr, p []byte) (int, error)) []uint64 {
 	t.Helper()
 	var raw agent.RawRThread

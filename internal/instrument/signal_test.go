@@ -13,7 +13,7 @@ import (
 )
 
 // TestSignalsAtPoints interrupts code with points, and hunts at the same time, where
-// signals meet threads that stand at one.
+// signals meet threads that are at one.
 func TestSignalsAtPoints(t *testing.T) {
 	crashtest.TracesAccesses(t)
 	exe := instrumented(t, compilersFirst(t), filepath.Join(programs, "interrupted.c"), "-O1")
