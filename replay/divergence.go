@@ -330,3 +330,11 @@ func stackOf(p *image.Process, number uint32) []string {
 	}
 	return nil
 }
+
+// pointText describes a preemption's event.
+func pointText(e *eventlog.Event) string {
+	if len(e.Args) > 1 && e.Args[0] == agent.PointPC {
+		return fmt.Sprintf("a preemption at %v, arrival %d", evidence.Addr(e.Object), e.Args[1])
+	}
+	return "a preemption"
+}

@@ -164,3 +164,22 @@ func (c *controller) stopped(t *tracee.Thread) (*Stopped, error) {
 	}
 	return s, nil
 }
+
+// Stuck says why the replay makes no progress; nil if it ended otherwise.
+func (s *Stopped) Stuck() *StuckError {
+	if s.c.end == nil {
+		return nil
+	}
+	e, _ := s.c.end.failure.(*StuckError)
+	return e
+}
+
+// ThreadPC returns the pc of a thread in the program.
+func (s *Stopped) ThreadPC(thread uint32) (evidence.Addr, error) {
+	t := s.c.ThreadNumbered(thread)
+	if t == nil {
+		return 0, fmt.Errorf("replay: there is no thread %d", thread)
+	}
+	regs, err := s.c.ProgramRegisters(t)
+	return evidence.Addr(regs.Rip), err
+}

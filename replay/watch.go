@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -301,4 +302,24 @@ func (c *controller) woken(t *tracee.Thread) error {
 	}
 	c.end.failure.(*StuckError).Kernel = c.watch.saw
 	return nil
+}
+
+// describeThreads describes what the kernel knows of a replay without progress: the state of the
+// process's threads, and of the thread that traces them, which may itself be stuck.
+func (w *watchdog) describeThreads(s *watchState) string {
+	var b strings.Builder
+	pid := w.process.Load().pid
+	now := time.Now()
+	fmt.Fprintf(&b, "process %d, looked at %d times, the last event %v ago, the last sign of life %v ago",
+		pid, s.looks, now.Sub(s.event).Round(time.Millisecond), now.Sub(s.moved).Round(time.Millisecond))
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		fmt.Fprintf(&b, "; %v", err)
+	}
+	const most = 16
+	for _, task := range tasks[:min(len(tasks), most)] {
+		fmt.Fprintf(&b, "; thread %s %s", task.Name(), tracee.KernelState(pid, task.Name()))
+	}
+	fmt.Fprintf(&b, "; the tracing thread %d %s", w.tracer, tracee.KernelState(os.Getpid(), strconv.Itoa(w.tracer)))
+	return b.String()
 }

@@ -90,7 +90,7 @@ func TestSleeps(t *testing.T) {
 	becomes := func(want bool) {
 		for end := time.Now().Add(time.Minute); tracee.Sleeps(p.pid, 0) != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("process %d sleeps: %v; %s", p.pid, !want, kernelState(p.pid, strconv.Itoa(p.pid)))
+				t.Fatalf("process %d sleeps: %v; %s", p.pid, !want, tracee.KernelState(p.pid, strconv.Itoa(p.pid)))
 			}
 		}
 	}

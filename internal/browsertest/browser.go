@@ -205,7 +205,7 @@ func (b *Browser) Open(page string) {
 	b.OpenFile(file)
 }
 
-// OpenFile loads a page whose links are files beside it.
+// OpenFile loads a page whose links are files next to it.
 func (b *Browser) OpenFile(file string) {
 	b.T.Helper()
 	// From one page to the same one with another fragment nothing would be loaded.
