@@ -70,7 +70,7 @@ func (w *work) races() (found []evidence.Cause, last *race, known int, err error
 		}
 		known = len(targets)
 		r, err := w.race(targets)
-		if err != nil && w.over("accesses in a wider scope") {
+		if err != nil && w.stopsBefore("accesses in a wider scope") {
 			break
 		}
 		if err != nil {
@@ -251,7 +251,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 	tried := 0
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if tried == mostTried || !c.Suspicious() && !c.Tentative() || r.over("experiments") {
+		if tried == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
 			break
 		}
 		// The first that is cured may be a consequence: who is first with one
@@ -415,7 +415,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 			e, _ = r.make(c, o, r.Replays)
 		}
 		r.judge(t, o, e)
-		if err := r.ctx.Err(); err != nil && !r.over("experiments") {
+		if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
 			return nil, err
 		}
 	}
@@ -439,7 +439,7 @@ func (r *race) recordedAgain() *evidence.Experiment {
 
 // halted is why the search cannot continue, other than by its bound of time.
 func (r *race) halted() error {
-	if err := r.ctx.Err(); err != nil && !r.over("experiments") {
+	if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
 		return err
 	}
 	return nil

@@ -151,7 +151,7 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 		return nil, nil
 	}
 	list, err := t.plan.Details(r.ctx, t.log, indices)
-	if err := r.ctx.Err(); err != nil && !r.over("stacks of accesses") {
+	if err := r.ctx.Err(); err != nil && !r.stopsBefore("stacks of accesses") {
 		return nil, err
 	}
 	if err == nil && len(list) == len(indices) {

@@ -130,13 +130,13 @@ func (w *work) repeat(what string, expect bool, try func() trial) evidence.Exper
 		return e
 	}
 	for range w.Replays {
-		if w.over("experiments") {
+		if w.stopsBefore("experiments") {
 			e.Undecided = w.ended().Error()
 			break
 		}
 		w.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
 		t := try()
-		if t.undecided != "" && w.over("experiments") {
+		if t.undecided != "" && w.stopsBefore("experiments") {
 			e.Undecided = w.ended().Error()
 			break
 		}

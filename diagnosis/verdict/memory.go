@@ -57,13 +57,13 @@ func (w *work) back(victims []victim, from beginning) error {
 		if i == most {
 			break
 		}
-		if w.over("the way back from " + v.name) {
+		if w.stopsBefore("the way back from " + v.name) {
 			break
 		}
 		c := &chain{work: w, victim: v}
 		err := c.follow(from)
 		switch {
-		case err != nil && w.over("the way back from "+v.name):
+		case err != nil && w.stopsBefore("the way back from "+v.name):
 			c.end = w.ended().Error()
 		case err != nil:
 			return err

@@ -132,10 +132,10 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 		name string
 		run  func() error
 	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
-		if w.over(part.name) {
+		if w.stopsBefore(part.name) {
 			continue
 		}
-		if err := part.run(); err != nil && !w.over(part.name) {
+		if err := part.run(); err != nil && !w.stopsBefore(part.name) {
 			w.failedPart(err)
 		}
 	}
@@ -245,8 +245,8 @@ func (w *work) ended() error {
 	return errInterrupted
 }
 
-// over reports whether no more is to be done, and notes what is not done for that.
-func (w *work) over(what string) bool {
+// stopsBefore reports whether no more is to be done, and notes what is not done for that.
+func (w *work) stopsBefore(what string) bool {
 	if w.ended() == nil {
 		return false
 	}

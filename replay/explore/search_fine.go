@@ -236,7 +236,7 @@ func (s *search) against(o *outcome, t *trace, before []int, at int) []race {
 		if a.Thread == b.Thread || a.Kind == evidence.Read && b.Kind == evidence.Read || a.Addr+evidence.Addr(a.Size) <= b.Addr || b.Addr+evidence.Addr(b.Size) <= a.Addr {
 			continue
 		}
-		if t.locks[before[i]].meets(t.locks[at]) {
+		if t.locks[before[i]].sharesLock(t.locks[at]) {
 			continue // they cannot be exchanged
 		}
 		st, ok := s.order.step(a.Thread, a.Ordinal)

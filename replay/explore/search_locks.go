@@ -62,8 +62,8 @@ func (s *search) functions() map[evidence.Addr]function {
 // lockset is the locks of a thread, in no order. It is not changed once it was passed on.
 type lockset []uint64
 
-// meets reports whether two threads hold the same lock.
-func (l lockset) meets(other lockset) bool {
+// sharesLock reports whether two threads hold the same lock.
+func (l lockset) sharesLock(other lockset) bool {
 	return slices.ContainsFunc(l, func(lock uint64) bool { return slices.Contains(other, lock) })
 }
 
