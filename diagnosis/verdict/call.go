@@ -27,6 +27,12 @@ type heapCall struct {
 	before  *before
 }
 
+// frees reports whether the call frees an object and does nothing else.
+func (h *heapCall) frees() bool {
+	name := strings.TrimPrefix(h.name, "__libc_")
+	return name == "free" || name == "cfree" || strings.HasPrefix(name, "operator delete")
+}
+
 // heapCallOf finds the call by which the heap came to do what the link's hit is of,
 // and what code of the program's made it.
 func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error {

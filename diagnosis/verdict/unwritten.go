@@ -21,8 +21,8 @@ const (
 	auxExecFn = 31
 )
 
-// allocated ends a chain at memory that nothing wrote to since it was allocated: what is
-// there the heap put there, or left there.
+// allocated ends a chain at memory that nothing wrote to since it was allocated, or freed: what
+// is there the heap put there, or left there.
 func (c *chain) allocated(v *victim, made *link) {
 	if o := c.objectBefore(v); o != nil {
 		c.beside, c.origin = o, made
@@ -40,10 +40,14 @@ func (c *chain) allocated(v *victim, made *link) {
 	if name == "" {
 		name = "the allocator"
 	}
-	if name == "calloc" {
+	switch {
+	case made.call.frees():
+		c.unwritten, c.afterFree = true, made
+		c.end = fmt.Sprintf("%s is in memory that %s freed by %s, and nothing wrote to it after that", v.name, where(&made.seen), evidence.ShortName(name))
+	case name == "calloc":
 		c.unwritten = len(c.links) == 0 // else it may be meant
 		c.end = fmt.Sprintf("%s is 0 since %s allocated it by calloc, and nothing wrote to it before it was read", v.name, where(&made.seen))
-	} else {
+	default:
 		c.unwritten = true
 		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
 	}
