@@ -51,8 +51,9 @@ recorded end, as 'diagnose replay' does, and reports the places where threads mu
 wait for it.
 
 If a child process of the run crashed (of a test script, for example), crash diagnoses
-the child, whatever the status of its parent: of several children, the one whose signal
-the status passes on, or else the first. The report lists all processes that failed;
+the child, whatever the exit status of its parent: of several children, the one whose signal
+the status passes on, or else the first. A parent that crashed itself is diagnosed first.
+The report lists all processes that failed;
 --process selects another one.
 
 A recorded run that ended with status 0 may have failed all the same. It is diagnosed at

@@ -402,7 +402,7 @@ int main(void) { return write(1, "ran\n", 4) != 4; }`})
 		t.Errorf("recordings: %v", names)
 	}
 	cmd = recordCommand(t, "--all", "--", "sh", "-c", exe+"; exit 0")
-	if _, stdout, stderr := ended(t, cmd); stdout != "ran\n" {
+	if _, stdout, stderr := ended(t, cmd); stdout != "ran\n" || strings.Count(stderr, "a child, is not recorded, and how it ends is not known") != 1 {
 		t.Errorf("%q, %s", stdout, stderr)
 	}
 	shell := recordingNamed(t, cmd, "sh-0001-passed")

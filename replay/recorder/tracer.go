@@ -332,6 +332,9 @@ func (t *tracer) letGo(x *tracee, why string) error {
 	p := x.process
 	if r := p.from.recording; r != nil {
 		r.limit("child", fmt.Sprintf("process %d is not recorded: %s", p.pid, why))
+		if p != t.tracees.main && !r.run.quiet() {
+			t.warned.warnOnce(&t.warned.unrecorded, "process %d, a child, is not recorded, and how it ends is not known: %s", p.pid, why)
+		}
 	}
 	if p == t.tracees.main { // its end is reported all the same, as it is a child of ours
 		t.link.warn("it is not recorded: %s", why)

@@ -5,6 +5,8 @@ type warned struct {
 	link *link
 	// traced: the program traces one of its own processes. untraced: it could not.
 	traced, untraced bool
+	// unrecorded: a child process runs without a recording.
+	unrecorded bool
 	// filter: a filter for system calls is not enforced. shared: a process shares memory with
 	// others.
 	filter, shared bool
