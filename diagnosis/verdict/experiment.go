@@ -303,7 +303,9 @@ func (w *work) samePlace(function string) bool {
 	}
 	recorded := &w.rec.Manifest.Outcome
 	if recorded.Stuck == "" {
-		return evidence.ShortName(site.Function) == function
+		// A handler may have ended the process: the report is headed by what it interrupted.
+		t := w.Process.FailingThread()
+		return evidence.ShortName(site.Function) == function || t != nil && placeOf(w.Process, t) == function
 	}
 	for i := range w.Process.Threads {
 		if t := &w.Process.Threads[i]; t.Ref.TID == recorded.TID {

@@ -210,3 +210,40 @@ func checkHandledCause(t *testing.T, d *evidence.Diagnosis, proved, undecided st
 		t.Errorf("no experiment is undecided because of %q", undecided)
 	}
 }
+
+// A signal that another process sent, and whose handler aborts, ends a replay as it ended the run:
+// the handler's own place is where it ended, while the report is headed by what was interrupted.
+func TestHandledFromOutside(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "waits.c", Text: `#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void given_up(int number)
+{
+	(void)number;
+	abort();
+}
+int main(void)
+{
+	signal(SIGSEGV, given_up);
+	if (!fork()) {
+		kill(getppid(), SIGSEGV);
+		_exit(0);
+	}
+	for (;;)
+		pause();
+}
+`})
+	r := recordtest.RecordProgram(t, exe, nil, "", "SIGABRT")
+	result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{r.Dir}, Replays: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if site := result.Failure.Site; site == nil || site.Function != "main" {
+		t.Fatalf("the failure is in %+v", site)
+	}
+	for _, l := range result.Diagnosis.Coverage.Limits {
+		if l.Code == evidence.LimitNeverReplayed {
+			t.Error(l.Text)
+		}
+	}
+}
