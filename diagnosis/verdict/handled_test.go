@@ -214,23 +214,31 @@ func checkHandledCause(t *testing.T, d *evidence.Diagnosis, proved, undecided st
 // A signal that another process sent, and whose handler aborts, ends a replay as it ended the run:
 // the handler's own place is where it ended, while the report is headed by what was interrupted.
 func TestHandledFromOutside(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	exe := crashtest.Compile(t, crashtest.Program{Source: "waits.c", Text: `#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-static void given_up(int number)
+static char alternative[65536];
+static void given_up(int number, siginfo_t *info, void *context)
 {
-	(void)number;
+	(void)info, (void)context;
+	fprintf(stderr, "got %d\n", number);
 	abort();
 }
 int main(void)
 {
-	signal(SIGSEGV, given_up);
+	stack_t stack = { .ss_sp = alternative, .ss_size = sizeof alternative };
+	struct sigaction action = { .sa_sigaction = given_up, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
 	if (!fork()) {
 		kill(getppid(), SIGSEGV);
 		_exit(0);
 	}
-	for (;;)
-		pause();
+	puts("ready");
+	sleep(20);
+	return 0;
 }
 `})
 	r := recordtest.RecordProgram(t, exe, nil, "", "SIGABRT")
