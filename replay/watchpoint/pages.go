@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/evidence"
+	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -37,7 +39,9 @@ type pages struct {
 	grown bool
 	// asked: a SIGSTOP came while a thread was stepped. It is sent again.
 	asked bool
-	work  work
+	// repeated counts the faults in a row at pages that were not protected any more.
+	repeated int
+	work     work
 }
 
 // page is a page that has watched words.
@@ -307,13 +311,31 @@ func faultAddress(info *ptrace.Siginfo) uint64 {
 	return binary.LittleEndian.Uint64(info[at:])
 }
 
-// faulted returns the protected page whose protection has caused a signal; nil: none.
+// faulted returns the page whose protection by the tool has caused a signal; nil: none.
 func (p *pages) faulted(s *tracee.SignalStop) *page {
 	if s.Signal != unix.SIGSEGV || s.Code != accessError {
 		return nil
 	}
-	if x := p.pageOf(faultAddress(&s.Info)); x != nil && x.covered {
-		return x
+	x := p.pageOf(faultAddress(&s.Info))
+	if x == nil || !x.covered && !p.permits(x, s.Regs.Rip) {
+		return nil
 	}
-	return nil
+	return x
+}
+
+// permits reports whether the program's own protection of a page permits the access of the
+// instruction at a pc. Then a fault there is the tool's, also if the page is not protected any more:
+// another thread made the tool lift the protection before the fault was handled.
+func (p *pages) permits(x *page, pc uint64) bool {
+	const all = unix.PROT_READ | unix.PROT_WRITE
+	if !x.mapped || x.own&unix.PROT_READ == 0 {
+		return false
+	}
+	if x.own&all == all {
+		return true
+	}
+	inst := p.tr.process.Instruction(pc)
+	return inst != nil && !slices.ContainsFunc(inst.Operands, func(o x86.Operand) bool {
+		return o.IsMemory && o.Access != evidence.Read && o.Access != ""
+	})
 }

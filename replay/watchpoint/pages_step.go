@@ -23,6 +23,10 @@ const (
 	mostStepped = 4096
 )
 
+// mostRepeated bounds how often in a row instructions are repeated that faulted at a page which is
+// not protected any more.
+const mostRepeated = 1000
+
 // handle handles a signal of a thread. done: it was an access to a protected page, and nothing is
 // left to do.
 func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
@@ -31,6 +35,13 @@ func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err e
 		return false, nil
 	}
 	p.worked()
+	if !x.covered {
+		if p.repeated++; p.repeated > mostRepeated {
+			return false, nil
+		}
+		return true, p.tr.replay.Resume(t)
+	}
+	p.repeated = 0
 	regs := s.Regs
 	if err := p.uncover(t, &regs, x); err != nil {
 		return true, err
@@ -181,8 +192,8 @@ func (p *pages) execute(t *tracee.Thread, regs *ptrace.Registers, step func(*tra
 		if err != nil {
 			return nil, err
 		}
-		x := p.faulted(&tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info})
-		if x == nil {
+		x := p.faulted(&tracee.SignalStop{Signal: stop.Signal, Code: info.Code(), Info: info, Regs: *regs})
+		if x == nil || !x.covered {
 			return stop, nil
 		}
 		if err := p.uncover(t, regs, x); err != nil {
