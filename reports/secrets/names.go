@@ -134,8 +134,12 @@ var inHeaders = map[string]bool{"authorization": true, "bearer": true, "basic": 
 // namedValues finds what names of secrets are followed by.
 func namedValues(text string, hits []hit) (spans []Span) {
 	done, earlier := 0, new(seen)
+	var inside []Span // of the last container, whose keys may be names as well
 	for _, h := range hits {
-		if h.word >= len(nameWords) || h.at < done {
+		for len(inside) > 0 && inside[0].End <= h.at {
+			inside = inside[1:]
+		}
+		if h.word >= len(nameWords) || h.at < done || len(inside) > 0 && h.at >= inside[0].Start {
 			continue
 		}
 		var found []Span
@@ -156,8 +160,13 @@ func namedValues(text string, hits []hit) (spans []Span) {
 				found = valueOf(text, n)
 			}
 		}
-		for _, s := range found {
-			spans, done = append(spans, s), s.End
+		spans = append(spans, found...)
+		switch {
+		case len(found) == 0:
+		case len(found) > 1 || strings.ContainsAny(text[h.at:found[0].Start], "{[("):
+			inside = merged(slices.Clone(found))
+		default:
+			done = found[0].End
 		}
 	}
 	return spans

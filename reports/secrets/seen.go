@@ -3,46 +3,42 @@ package secrets
 // seen is what the values of a text's earlier names have covered, so that values inside of
 // other values do not take quadratic time.
 type seen struct {
-	// braces is where the last value in braces was read, up to depth open braces.
-	braces Span
-	depth  int
+	// containers are where the last container of each class was read.
+	containers [classes]readContainer
 	// word is the last value without quotes that has no key, up to one of the delimiters.
 	word       Span
 	delimiters string
 }
 
-// inBraces are the strings of a short form: secret = {data = "x", size = 1}. Those that an
-// earlier value has are not repeated.
-func (c *seen) inBraces(text string, at int) (spans []Span) {
-	depth, start, limit := 1, at, at+longestValue
-	if at >= c.braces.Start && at < c.braces.End {
-		if c.depth == 0 {
+// readContainer is where a container was read, up to depth open brackets.
+type readContainer struct {
+	Span
+	depth int
+}
+
+// inContainer are the values of a container: secret = {data = "x", size = 1}, "secret":
+// {"data": "x"}. Those that an earlier container of the class has are not repeated, so an
+// object of JSON has no limit of its own.
+func (c *seen) inContainer(text string, at int, of *container) (spans []Span) {
+	earlier := &c.containers[of.class()]
+	depth, start, limit := 1, at, min(len(text), at+longestValue)
+	if of.json {
+		limit = len(text)
+	}
+	if at >= earlier.Start && at < earlier.End {
+		if earlier.depth == 0 {
 			return nil
 		}
-		depth, start = c.depth, c.braces.End
+		depth, start = earlier.depth, earlier.End
 	}
-	i := start
-	for ; i < len(text) && i < limit && depth > 0; i++ {
-		switch text[i] {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case '\'':
-			i += len(character().FindString(text[i:min(len(text), i+12)])) // it may be a brace
-		case '"':
-			s := Span{i + 1, endOfQuoted(text, i)}
-			if !tellsNothing(text[s.Start:s.End]) {
-				spans = append(spans, nonEmpty(s)...)
-			}
-			i = s.End
+	spans, end, depth := of.values(text, start, depth, limit)
+	end = max(end, start)
+	if of.name.strength >= ordinary {
+		for _, s := range numberedCharacters(text[start:end]) {
+			spans = append(spans, Span{start + s.Start, start + s.End})
 		}
 	}
-	end := min(len(text), max(i, start))
-	for _, s := range numberedCharacters(text[start:end]) {
-		spans = append(spans, Span{start + s.Start, start + s.End})
-	}
-	c.braces, c.depth = Span{at, end}, depth
+	*earlier = readContainer{Span{at, end}, depth}
 	return spans
 }
 

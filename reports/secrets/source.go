@@ -109,6 +109,40 @@ var given = lazily("^(?:\\[[^\\]\n]{0,32}\\]|\"\\]?|\\(\\))?[ \t]*" +
 	`(?:(?::[ \t]*[&\w:<> ']{1,40})?(?:[!=]=|:=|=|:|,|\(|\{)?)[ \t\n]*` +
 	`(?:[A-Za-z_][\w:<>]{0,60}[({][ \t]*)?(?:L|u8|u|U|b|r)?(?:R"[^()\\\s"]{0,16}\(|")`)
 
+// givenList comes between a secret's name and the first string of a list: char *passwords[] =
+// {"x", "y"}, let passwords = ["x", "y"].
+var givenList = lazily(`^(?:\[[^\]\n]{0,32}\]){0,2}[ \t]*(?::[^=\n]{1,60})?=[ \t\n]*&?(?:vec!)?[{\[][ \t\n]*(?:[A-Za-z_][\w:<>]{0,60}[({][ \t]*)?(?:L|u8|u|U|b|r)?"`)
+
+// literalsOfList are the strings from the first one of a list up to the bracket that closes it.
+func literalsOfList(text string, first int, n *name, ends map[int]int) (spans []Span) {
+	depth := 1
+	for i := first - 1; i < len(text) && i < first+longestValue && depth > 0; i++ {
+		switch text[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '\'':
+			i += max(1, len(character().FindString(text[i:min(len(text), i+12)]))) - 1 // it may be a brace
+		case '"':
+			end, begins := ends[i+1]
+			if !begins {
+				return spans
+			}
+			if content := text[i+1 : end]; n.hidesLiteral(content) {
+				spans = append(spans, nonEmpty(Span{i + 1, end})...)
+			}
+			i = end
+		}
+	}
+	return spans
+}
+
+// hidesLiteral says that a string of a list that the name is given is a secret.
+func (n *name) hidesLiteral(content string) bool {
+	return !tellsNothing(content) && (n.strength != weak || looksRandom(content)) && (n.strength != faint || looksLikeKey(content))
+}
+
 // asked is a call whose string says which secret is asked for.
 var asked = lazily(`(?i)\b(?:get|find|read|lookup|look_up|load|open|ask|prompt|query)\w*\([^()]*$`)
 
@@ -123,7 +157,12 @@ func givenLiterals(text string, hits []hit) (spans []Span) {
 		if !ok {
 			continue
 		}
-		m := given().FindString(text[n.End:min(len(text), n.End+200)])
+		window := text[n.End:min(len(text), n.End+200)]
+		if m := givenList().FindString(window); m != "" {
+			spans = append(spans, literalsOfList(text, n.End+len(m), &n, ends)...)
+			continue
+		}
+		m := given().FindString(window)
 		if m == "" || asked().MatchString(m) {
 			continue
 		}

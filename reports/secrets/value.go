@@ -21,7 +21,6 @@ var (
 	// prelude is what a debugger, or a program, writes before a string: an address, a
 	// type, a constructor, a prefix.
 	prelude = lazily("^(?:\\([^()\"'\n]{0,60}\\)[ \t]*)?(?:0x[0-9a-f]+[ \t]*(?:<[^<>\"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?(?:(?:[A-Za-z_][\\w:]{0,60})?[({\\[][ \t]*)?(?:L|u8|u|U|b|r|R)?([\"'])")
-	braced  = lazily(`^(?:0x[0-9a-f]+[ \t]*(?:<[^<>"\n]{0,200}>[ \t]*)?(?:->[ \t]*)?)?\{`)
 )
 
 // valueOf is the value that a name is given.
@@ -59,6 +58,12 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 		at++
 	}
 	window := text[at:min(len(text), at+512)]
+	if m := inODBC().FindStringSubmatchIndex(window); m != nil && by == '=' && n.strength == strong && !identifier().MatchString(window[m[2]:m[3]]) {
+		return []Span{{at + m[2], at + m[3]}}
+	}
+	if c, begin, ok := containerAt(text, n, at, by, inQuotes); ok {
+		return n.seen.inContainer(text, begin, &c)
+	}
 	if m := prelude().FindStringSubmatchIndex(window); m != nil {
 		s := Span{at + m[3], endOfQuoted(text, at+m[2])}
 		content := text[s.Start:s.End]
@@ -66,15 +71,6 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 			return nil
 		}
 		return nonEmpty(s)
-	}
-	if m := inODBC().FindStringSubmatchIndex(window); m != nil && by == '=' && n.strength == strong && !identifier().MatchString(window[m[2]:m[3]]) {
-		return []Span{{at + m[2], at + m[3]}}
-	}
-	if m := braced().FindString(window); m != "" {
-		if n.strength <= weak {
-			return nil
-		}
-		return n.seen.inBraces(text, at+len(m))
 	}
 	delimiters := "\"'`&;,}<"
 	if by == '>' {

@@ -55,18 +55,16 @@ func viewsOf(k kind, text string) []view {
 	switch k {
 	case memory:
 		first.text = memoryText(text)
-		list = append(list, first)
 		for _, width := range []int{2, 4} {
 			if v, any := narrowed(text, width); any {
 				list = append(list, v)
 			}
 		}
-		return list
 	case source:
 		list = append(list, first)
 		first, _ = sourceLiterals(text)
 	}
-	if v, any := ofCodes(text); any && k != source {
+	if v, any := ofCodes(text); any && k != source && k != memory {
 		list = append(list, v)
 	}
 	for range mostEscaped {
