@@ -180,8 +180,12 @@ func authorization(text string, at int) []Span {
 		return nil
 	}
 	at += m[1]
-	if strings.HasPrefix(strings.ToLower(text[at-m[1]:at]), "digest") || strings.Contains(strings.ToLower(text[at-m[1]:at]), "digest ") {
+	name := strings.ToLower(text[at-m[1] : at])
+	if strings.Contains(name, "digest") || strings.Contains(name, "aws4-") {
 		return restOfLine(text, at)
+	}
+	if m := parameters().FindStringSubmatchIndex(text[at:min(len(text), at+128)]); m != nil {
+		return restOfLine(text, at+m[3])
 	}
 	s := Span{at, endOfWord(text, at, "\"'`,;<")}
 	if s.Start == s.End || tellsNothing(text[s.Start:s.End]) || isSentence(text, s, ':') {
@@ -191,6 +195,10 @@ func authorization(text string, at int) []Span {
 }
 
 var afterAuthorization = lazily("(?i)^[\"'`\\]]{0,3}[ \t]*[=:][ \t]*[\"'`]?(?:(?:basic|bearer|digest|token|negotiate|apikey|aws4-hmac-sha256)[ \t]+)?")
+
+// parameters are of schemes like Digest that afterAuthorization does not know, as OAuth: group 1
+// is the scheme (RFC 9110, section 11.2).
+var parameters = lazily(`^([A-Za-z][\w-]{1,30}[ \t]+)[A-Za-z][\w-]{0,40}="[^",;}\s]`)
 
 // scheme begins what an authorization header has.
 var scheme = lazily(`(?i)^(?:basic|bearer|digest|token|negotiate|apikey|aws4-hmac-sha256) [^ ]+$`)
@@ -238,16 +246,39 @@ func header(text string, at int) []Span {
 	return nil
 }
 
+// restOfLine is all up to the end of the line, or of the string that it is in. Values may be in
+// quotes: username="bob", response="6629".
 func restOfLine(text string, at int) []Span {
 	const most = 4 << 10
 	end := at
 	for end < len(text) && end < at+most && strings.IndexByte("\n\r\"\x00", text[end]) < 0 {
 		end++
+		if text[end-1] == '=' {
+			end += quotedValue(text[end:min(len(text), at+most)])
+		}
 	}
 	if end == at {
 		return nil
 	}
 	return []Span{{at, end}}
+}
+
+// quotedValue is the length of a value in quotes that a text begins with; 0 if the quote ends the
+// string that the line is in.
+func quotedValue(text string) int {
+	if len(text) < 2 || text[0] != '"' || strings.IndexByte(",;}) \"\n\r", text[1]) >= 0 {
+		return 0
+	}
+	end := strings.IndexAny(text[1:], "\"\n\r\x00") + 1
+	switch {
+	case end == 0:
+		return len(text) // it was cut
+	case text[end] != '"' || isCut(text, end):
+		return end
+	case end+1 == len(text) || strings.IndexByte(",;\" \n\r\x00", text[end+1]) >= 0:
+		return end + 1
+	}
+	return 0
 }
 
 // quotedNext is a string of SQL that comes next.

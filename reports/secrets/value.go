@@ -30,6 +30,9 @@ func valueOf(text string, n name) []Span {
 	if m := element().FindStringSubmatchIndex(rest); m != nil && inQuotes && n.strength >= ordinary {
 		return []Span{{n.End + m[2], n.End + m[3]}}
 	}
+	if found := elsewhere(text, n, rest); found != nil {
+		return found
+	}
 	if m := assigned().FindStringSubmatchIndex(rest); m != nil {
 		at, by := n.End+m[1], rest[m[2]]
 		switch {

@@ -69,6 +69,7 @@ func viewsOf(k kind, text string) []view {
 	}
 	for range mostEscaped {
 		list = append(list, first)
+		list = appendPercent(list, &first)
 		next, any := unescaped(&first)
 		if !any {
 			break
@@ -169,6 +170,50 @@ func unescaped(v *view) (view, bool) {
 	}
 	out.text = string(text)
 	return out, true
+}
+
+// mostPercent is how often a text of a URL may have been encoded: a URL in a URL.
+const mostPercent = 2
+
+// appendPercent appends the views of a text without the percent-encoding of URLs (RFC 3986,
+// section 2.1), if it has encoded separators: password%3Dx.
+func appendPercent(list []view, v *view) []view {
+	for range mostPercent {
+		if !separators().MatchString(v.text) {
+			break
+		}
+		out := view{literal: v.literal, from: make([]int, 0, len(v.text)), to: make([]int, 0, len(v.text))}
+		text := make([]byte, 0, len(v.text))
+		for i := 0; i < len(v.text); {
+			c, n := v.text[i], 1
+			if decoded, ok := percent(v.text, i); ok {
+				c, n = decoded, 3
+			}
+			from, _ := v.place(i)
+			_, to := v.place(i + n - 1)
+			text = out.addByte(text, c, from, to)
+			i += n
+		}
+		out.text = string(text)
+		list, v = append(list, out), &out
+	}
+	return list
+}
+
+// separators are the encoded characters that come between a name and its value.
+var separators = lazily(`%(?:25)*(?i:3d|3a|22)`)
+
+// percent is the punctuation that a code stands for. A blank stays encoded: it is part of a value.
+// %3d of a format is no code: no value follows it directly.
+func percent(text string, at int) (byte, bool) {
+	if at+3 > len(text) || text[at] != '%' || !isDigit(text[at+1], 16) || !isDigit(text[at+2], 16) {
+		return 0, false
+	}
+	if text[at+2] == 'd' && (at == 0 || text[at-1] == ' ' || at+3 == len(text) || !isWord(text[at+3]) && text[at+3] != '%') {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text[at+1:at+3], 16, 8)
+	return byte(n), err == nil && n > ' ' && n <= '~' && !isWord(byte(n))
 }
 
 var simpleEscapes = map[byte]string{'n': "\n", 'r': "\r", 't': "\t", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", 'e': "\x1b",
