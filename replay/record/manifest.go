@@ -1,6 +1,8 @@
 package record
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"diagnose/evidence"
@@ -19,9 +21,9 @@ const (
 )
 
 // ManifestVersion is the newest version that this package reads. Version 2 has digests of
-// shared code (File.SHA256); a manifest without any is written as version 1, which an older
-// diagnose reads.
-const ManifestVersion = 2
+// shared code (File.SHA256), version 3 has StartFile; a manifest without any is written as version
+// 1, which an older diagnose reads.
+const ManifestVersion = 3
 
 // maxManifest is the maximum size of a manifest: the environment and the arguments may have 6
 // MiB (execve(2)), each byte up to six in JSON.
@@ -52,6 +54,9 @@ type Manifest struct {
 	Times    Times     `json:"times"`
 	Sizes    Sizes     `json:"sizes"`
 	Portable []Object  `json:"portable,omitempty"`
+	// StartFile is the file StartName as the recorder wrote it; nil if it wrote none, as earlier
+	// versions did not note it.
+	StartFile *StoredFile `json:"start_file,omitempty"`
 	// Hunt is nil unless the recorder chose the order in which the threads ran.
 	Hunt *HuntedRun `json:"hunt,omitempty"`
 }
@@ -247,6 +252,18 @@ type Sizes struct {
 	Log  int64 `json:"log,omitempty"`
 	Data int64 `json:"data,omitempty"`
 	Core int64 `json:"core,omitempty"`
+}
+
+// StoredFile is a file of a recording that does not change any more.
+type StoredFile struct {
+	Size   int64  `json:"size"`   // in bytes
+	SHA256 string `json:"sha256"` // in hexadecimal
+}
+
+// Stored describes a file with these contents.
+func Stored(data []byte) *StoredFile {
+	sum := sha256.Sum256(data)
+	return &StoredFile{int64(len(data)), hex.EncodeToString(sum[:])}
 }
 
 // Object is a file that a portable recording contains.

@@ -106,6 +106,9 @@ func (m *Manifest) write(dir, indent string) error {
 
 // lowestVersion returns the first version that has all fields that are set.
 func (m *Manifest) lowestVersion() int {
+	if m.StartFile != nil {
+		return 3
+	}
 	for i := range m.Start.Mappings {
 		if f := m.Start.Mappings[i].File; f != nil && f.SHA256 != "" {
 			return 2

@@ -36,13 +36,14 @@ func sampleManifest() *Manifest {
 				{Start: 0x2000, End: 0x4000, Permissions: "rw-p"},
 			},
 		},
-		Parent:   &Parent{PID: 4000, Thread: 1, Ordinal: 17},
-		Children: []Child{{Path: "children/4712-1", PID: 4712, Thread: 2, Ordinal: 9, Exec: true}},
-		Outcome:  Outcome{Kind: OutcomeSignal, Signal: 11, Thread: 2, TID: 4713, PC: &pc, FaultAddr: &fault, Evidence: "e", Text: "t"},
-		Limits:   []eventlog.Limit{{Kind: "syscall", Text: "bpf", Thread: 1, Ordinal: 4}},
-		Times:    Times{Started: time.Unix(1700000000, 0).UTC(), Ended: &ended, UserNS: 1, SystemNS: 2},
-		Sizes:    Sizes{1, 2, 3},
-		Portable: []Object{{Path: "/bin/prog", Stored: "objects/00ff", SHA256: "cd"}},
+		Parent:    &Parent{PID: 4000, Thread: 1, Ordinal: 17},
+		Children:  []Child{{Path: "children/4712-1", PID: 4712, Thread: 2, Ordinal: 9, Exec: true}},
+		Outcome:   Outcome{Kind: OutcomeSignal, Signal: 11, Thread: 2, TID: 4713, PC: &pc, FaultAddr: &fault, Evidence: "e", Text: "t"},
+		Limits:    []eventlog.Limit{{Kind: "syscall", Text: "bpf", Thread: 1, Ordinal: 4}},
+		Times:     Times{Started: time.Unix(1700000000, 0).UTC(), Ended: &ended, UserNS: 1, SystemNS: 2},
+		Sizes:     Sizes{1, 2, 3},
+		Portable:  []Object{{Path: "/bin/prog", Stored: "objects/00ff", SHA256: "cd"}},
+		StartFile: &StoredFile{Size: 8208, SHA256: "ef"},
 	}
 }
 
@@ -67,8 +68,12 @@ func TestManifestRoundTrip(t *testing.T) {
 // TestManifestVersion: an older diagnose, which refuses fields that it does not know, reads
 // a manifest without digests and names the version of one with them.
 func TestManifestVersion(t *testing.T) {
+	if v := sampleManifest().lowestVersion(); v != 3 {
+		t.Errorf("version %d with a start file, want 3", v)
+	}
 	for sum, want := range map[string]int{"": 1, strings.Repeat("ef", 32): 2} {
 		dir, m := t.TempDir(), sampleManifest()
+		m.StartFile = nil
 		m.Start.Mappings[0].File.SHA256 = sum
 		if err := m.Write(dir); err != nil {
 			t.Fatal(err)
@@ -82,7 +87,7 @@ func TestManifestVersion(t *testing.T) {
 func TestManifestRefused(t *testing.T) {
 	text := encoded(t, sampleManifest())
 	for _, c := range []struct{ name, old, new, want string }{
-		{"newer", `"version":1`, `"version":3`, "use a newer diagnose"},
+		{"newer", `"version":1`, `"version":9`, "use a newer diagnose"},
 		{"version 0", `"version":1`, `"version":0`, "version is 0"},
 		{"no version", `"version":1,`, ``, "version is missing"},
 		{"unknown field", `"version":1`, `"version":1,"more":1`, `unknown field "more"`},

@@ -25,8 +25,9 @@ type StartPage struct {
 
 const (
 	StartPageSize = 4096
-	// mostStartPages is larger than any dynamic linker.
+	// MostStartPages is larger than any dynamic linker.
 	MostStartPages = 1024
+	startRecord    = 8 + StartPageSize // an address and the page
 )
 
 // auxBase is AT_BASE of elf.h, the address of the dynamic linker.
@@ -48,34 +49,58 @@ func (s *Start) Linker() Text {
 }
 
 // StartPages returns the pages of StartName; none if the recording has no such file. They are
-// in the manifest's mappings of the dynamic linker.
+// in the manifest's mappings of the dynamic linker. It fails with a *eventlog.CutError or a
+// *eventlog.CorruptError if the file is not as the recorder wrote it.
 func (r *Recording) StartPages() ([]StartPage, error) {
+	data, err := r.startData()
+	if err != nil {
+		return nil, err
+	}
+	path := r.Manifest.Start.Linker()
+	var pages []StartPage
+	for at := 0; at < len(data); at += startRecord {
+		page := StartPage{Addr: evidence.Addr(binary.LittleEndian.Uint64(data[at:]))}
+		copy(page.Data[:], data[at+8:])
+		if !r.Manifest.Start.maps(path, page.Addr) {
+			return nil, &eventlog.CorruptError{File: StartName, Offset: int64(at), What: fmt.Sprintf("the dynamic linker has no page at %v", page.Addr)}
+		}
+		pages = append(pages, page)
+	}
+	return pages, nil
+}
+
+// startData returns the contents of StartName, which have whole pages and are as the manifest
+// says. Only the manifest of an earlier version cannot tell that pages are missing.
+func (r *Recording) startData() ([]byte, error) {
+	stored := r.Manifest.StartFile
 	f, err := r.File(StartName)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		if stored != nil {
+			err = &eventlog.CutError{File: StartName, What: fmt.Sprintf("it is missing, it had %d bytes", stored.Size)}
+		} else {
+			err = nil
+		}
+		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	path := r.Manifest.Start.Linker()
-	var pages []StartPage
-	for len(pages) < MostStartPages {
-		var b [8 + StartPageSize]byte
-		switch _, err := io.ReadFull(f, b[:]); {
-		case err == io.EOF:
-			return pages, nil
-		case err != nil:
-			return nil, &eventlog.CorruptError{File: StartName, Offset: int64(len(pages) * len(b)), What: "it ends within a page"}
-		}
-		page := StartPage{Addr: evidence.Addr(binary.LittleEndian.Uint64(b[:]))}
-		copy(page.Data[:], b[8:])
-		if !r.Manifest.Start.maps(path, page.Addr) {
-			return nil, &eventlog.CorruptError{File: StartName, Offset: int64(len(pages) * len(b)), What: fmt.Sprintf("the dynamic linker has no page at %v", page.Addr)}
-		}
-		pages = append(pages, page)
+	data, err := io.ReadAll(io.LimitReader(f, MostStartPages*startRecord+1))
+	size := int64(len(data))
+	switch {
+	case err != nil:
+		return nil, &eventlog.InputError{Err: fmt.Errorf("record: %s: %w", StartName, err)}
+	case size > MostStartPages*startRecord:
+		return nil, &eventlog.CorruptError{File: StartName, What: "it has too many pages"}
+	case stored != nil && size < stored.Size:
+		return nil, &eventlog.CutError{File: StartName, Offset: size, What: fmt.Sprintf("it had %d bytes", stored.Size)}
+	case size%startRecord != 0:
+		return nil, &eventlog.CutError{File: StartName, Offset: size, What: "it ends within a page"}
+	case stored != nil && *Stored(data) != *stored:
+		return nil, &eventlog.CorruptError{File: StartName, What: fmt.Sprintf("its SHA-256 is %s, not %s", Stored(data).SHA256, stored.SHA256)}
 	}
-	return nil, &eventlog.CorruptError{File: StartName, Offset: 0, What: "it has too many pages"}
+	return data, nil
 }
 
 // maps reports whether a page is part of a file's mappings.

@@ -387,6 +387,7 @@ func (r *recording) saveStart(pid int) error {
 		b.Write(binary.LittleEndian.AppendUint64(nil, uint64(pages[i].Addr)))
 		b.Write(pages[i].Data[:])
 	}
+	r.manifest.StartFile = record.Stored(b.Bytes())
 	return os.WriteFile(filepath.Join(r.path(), record.StartName), b.Bytes(), 0o600)
 }
 

@@ -99,6 +99,9 @@ func (c *Checked) check(ctx context.Context, dir string, from *record.Child) err
 	if err := k.objects(ctx); err != nil {
 		return err
 	}
+	if _, err := r.StartPages(); err != nil {
+		k.problem(record.StartName, err)
+	}
 	if _, err := r.Timing(); err != nil {
 		k.problem(record.TimingName, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -102,7 +103,17 @@ func recordedManifest() *record.Manifest {
 		Children: []record.Child{{Path: "children/4712-1", PID: 4712, Thread: 2, Ordinal: 9, Exec: true}},
 		Outcome:  record.Outcome{Kind: record.OutcomeSignal, Signal: 11, Thread: 2, TID: 4713},
 		Portable: []record.Object{{Path: "/bin/prog", Stored: "objects/00ff"}},
+		Start: record.Start{Auxv: []record.Aux{{Type: 7, Value: 0x7ffff7fc0000}}, // AT_BASE
+			Mappings: []record.Mapping{{Start: 0x7ffff7fc0000, End: 0x7ffff7fc2000, Permissions: "rw-p", Path: "/lib/ld.so"}}},
 	}
+}
+
+// recordedStart are two pages of the dynamic linker.
+func recordedStart() (data []byte) {
+	for _, addr := range []uint64{0x7ffff7fc0000, 0x7ffff7fc1000} {
+		data = append(binary.LittleEndian.AppendUint64(data, addr), bytes.Repeat([]byte{0xa5}, record.StartPageSize)...)
+	}
+	return data
 }
 
 // writeRecording makes a whole recording with a child, and returns its
@@ -125,7 +136,7 @@ func writeRecording(t testing.TB) string {
 	for _, v := range []uint32{agent.PatchJump, 7, 5, 0} {
 		site = binary.LittleEndian.AppendUint32(site, v)
 	}
-	files := map[string][]byte{record.DataName: make([]byte, 8192), record.SitesName: site, record.CoreName: core, "objects/00ff": []byte("object")}
+	files := map[string][]byte{record.DataName: make([]byte, 8192), record.SitesName: site, record.CoreName: core, record.StartName: recordedStart(), "objects/00ff": []byte("object")}
 	for name, b := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -141,6 +152,7 @@ func writeRecording(t testing.TB) string {
 	sum := sha256.Sum256([]byte("object"))
 	m.Portable[0].SHA256 = hex.EncodeToString(sum[:])
 	m.Sizes = record.Sizes{Log: log.Size(), Data: 8192, Core: int64(len(files[record.CoreName]))}
+	m.StartFile = record.Stored(recordedStart())
 	c := recordedManifest()
 	c.PID, c.Parent = 4711, &record.Parent{PID: 4711, Thread: 2, Ordinal: 9, Exec: true}
 	c.Children, c.Portable, c.Sizes = nil, nil, record.Sizes{}
@@ -169,6 +181,26 @@ func TestCheckWhole(t *testing.T) {
 	}
 }
 
+// TestCheckStartOfEarlierVersion: without the size in the manifest a page that is cut, or is none of
+// the linker's, is noticed, and a missing one is not.
+func TestCheckStartOfEarlierVersion(t *testing.T) {
+	for size, want := range map[int64]string{0: "", 1000: "within a page", 4104: "", 8208: ""} {
+		dir := writeRecording(t)
+		m, err := record.ReadManifest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.StartFile = nil
+		if err := errors.Join(m.Write(dir), os.Truncate(filepath.Join(dir, record.StartName), size)); err != nil {
+			t.Fatal(err)
+		}
+		c := checkOf(t, dir)
+		if want == "" && len(c.Problems) > 0 || want != "" && (len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Err.Error(), want)) {
+			t.Errorf("%d bytes: %+v, want %q", size, c.Problems, want)
+		}
+	}
+}
+
 // TestCheckNewer: a recording of a newer version is not called damaged.
 func TestCheckNewer(t *testing.T) {
 	for _, inside := range []string{"", "children/4712-1"} {
@@ -178,7 +210,7 @@ func TestCheckNewer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, bytes.Replace(text, []byte(`"version": 1`), []byte(`"version": 99`), 1), 0o600); err != nil {
+		if err := os.WriteFile(name, regexp.MustCompile(`"version": \d`).ReplaceAll(text, []byte(`"version": 99`)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var newer *eventlog.VersionError
@@ -243,6 +275,13 @@ func TestCheckFinds(t *testing.T) {
 		"data gone":       {remove(record.DataName), record.DataName, "it had 8192", true},
 		"sites cut":       {truncate(record.SitesName, 20), record.SitesName, "within an entry", true},
 		"sites wrong":     {edit(record.SitesName, "\x07\x10\x40", "\x99\x10\x40"), record.SitesName, "continues at", false},
+		"start empty":     {truncate(record.StartName, 0), record.StartName, "it had 8208 bytes", true},
+		"start cut":       {truncate(record.StartName, 1000), record.StartName, "it had 8208 bytes", true},
+		"start a page":    {truncate(record.StartName, 4104), record.StartName, "it had 8208 bytes", true},
+		"start gone":      {remove(record.StartName), record.StartName, "missing", true},
+		"start larger":    {truncate(record.StartName, 8300), record.StartName, "within a page", true},
+		"start changed":   {edit(record.StartName, "\xa5", "\xa6"), record.StartName, "SHA-256", false},
+		"start elsewhere": {edit(record.StartName, "\xfc", "\xfd"), record.StartName, "SHA-256", false},
 		"core cut":        {truncate(record.CoreName, 1010), record.CoreName, "the segment at", true},
 		"core gone":       {remove(record.CoreName), record.CoreName, "missing", true},
 		"core wrong":      {edit(record.CoreName, "ELF", "elf"), record.CoreName, "bad magic", false},
