@@ -31,6 +31,10 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
+// IsDamaged reports whether an error says that the corpus's database is damaged. Any method may
+// find that.
+func IsDamaged(err error) bool { return databaseDamaged(err) }
+
 func inputf(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
 // Corpus is an open corpus. Its methods may be called concurrently, and any number of processes
@@ -167,6 +171,9 @@ func open(ctx context.Context, dir string, change bool) (*Corpus, error) {
 	c := newCorpus(&store{dir: abs, db: db})
 	if err := c.begin(ctx, change); err != nil {
 		c.Close()
+		if databaseDamaged(err) {
+			err = inputf("%s is damaged, or no database: %w", databaseName, err)
+		}
 		return nil, fmt.Errorf("corpus %s: %w", dir, err)
 	}
 	return c, nil

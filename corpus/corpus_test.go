@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,8 @@ func written(t testing.TB, dir string, seconds int, o record.Outcome, children [
 	if err := m.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	core := make([]byte, 5*block)
+	core := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 5*block-7)...)
+	core[16] = 4 // ET_CORE
 	copy(core[4*block:], "core "+fmt.Sprint(seconds))
 	if err := os.WriteFile(filepath.Join(dir, "core"), core, 0o600); err != nil {
 		t.Fatal(err)
@@ -192,6 +194,34 @@ func TestOtherDirectories(t *testing.T) {
 	add(t, odd, recording(t, filepath.Join(t.TempDir(), "r"), 0))
 	if _, err := os.Stat(filepath.Join(odd.Dir, databaseName)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A damaged database is the user's input, whichever command finds that.
+func TestDamagedDatabase(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"junk":    func(path string) error { return os.WriteFile(path, []byte("junk\n"), 0o600) },
+		"text":    func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 4096), 0o600) },
+		"a page":  func(path string) error { return os.Truncate(path, 4096) },
+		"no page": func(path string) error { return os.Truncate(path, 1000) },
+	} {
+		c := create(t)
+		add(t, c, recording(t, filepath.Join(t.TempDir(), "r"), 0))
+		c.Close()
+		if err := damage(filepath.Join(c.Dir, databaseName)); err != nil {
+			t.Fatal(err)
+		}
+		for _, open := range []func(context.Context, string) (*Corpus, error){Open, Change, Create} {
+			opened, err := open(t.Context(), c.Dir)
+			if err == nil {
+				_, err = opened.List(t.Context(), Filter{})
+				opened.Close()
+			}
+			var input *InputError
+			if !errors.As(err, &input) && !IsDamaged(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 
