@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (s *stage) recording(name string, k *copier, e *Entry) error {
 	if err != nil {
 		return &InputError{err}
 	}
-	live := rec.Live()
+	live, unfinished := rec.Live(), rec.Manifest.Outcome.Kind == record.OutcomeRunning
 	rec.Close()
 	if live {
 		return inputf("it is still being recorded")
@@ -131,10 +132,57 @@ func (s *stage) recording(name string, k *copier, e *Entry) error {
 		return err
 	}
 	defer from.Close()
+	if err := checkCores(from, ".", unfinished, 0); err != nil {
+		return err
+	}
 	if err := k.tree(from, s.root, ".", 0); err != nil {
 		return err
 	}
 	return describe(s.dir, e)
+}
+
+// checkCores refuses a recording whose core, or that of a child, is none. The recorder of an
+// unfinished one may have ended before it wrote the core's header.
+func checkCores(from *os.Root, dir string, unfinished bool, depth int) error {
+	name := path.Join(dir, record.CoreName)
+	// Lstat: a file that is not regular must not be opened, it may be a pipe.
+	switch info, err := from.Lstat(name); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return &InputError{err}
+	case !info.Mode().IsRegular():
+		return inputf("%s is not a regular file", name)
+	case info.Size() == 0 && unfinished:
+	default:
+		if err := checkCore(from, name); err != nil {
+			return err
+		}
+	}
+	children, err := fs.ReadDir(from.FS(), path.Join(dir, record.ChildrenName))
+	if err != nil || depth > mostDepth {
+		return nil // tree reports it
+	}
+	for _, child := range children {
+		if child.IsDir() {
+			if err := checkCores(from, path.Join(dir, record.ChildrenName, child.Name()), unfinished, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkCore(from *os.Root, name string) error {
+	in, err := from.Open(name)
+	if err != nil {
+		return &InputError{err}
+	}
+	defer in.Close()
+	head, err := headOf(in)
+	if err == nil && !isELFCore(head) {
+		err = inputf("%s is no ELF core", name)
+	}
+	return err
 }
 
 // describe sets the fields of an entry from its recording.
@@ -234,21 +282,34 @@ func isCore(in *os.File) error {
 	if !info.Mode().IsRegular() {
 		return inputf("it is neither a recording nor a file")
 	}
-	var head [18]byte
-	n, err := in.ReadAt(head[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+	head, err := headOf(in)
+	if err != nil {
 		return err
 	}
-	const typeOffset, etCore = 16, 4 // e_type of the ELF header
-	if n == len(head) && bytes.HasPrefix(head[:], []byte("\x7fELF")) && binary.LittleEndian.Uint16(head[typeOffset:]) == etCore {
+	if isELFCore(head) {
 		return nil
 	}
 	for _, magic := range compressed {
-		if bytes.HasPrefix(head[:n], []byte(magic)) {
+		if bytes.HasPrefix(head, []byte(magic)) {
 			return nil
 		}
 	}
 	return inputf("it is neither a recording nor a core")
+}
+
+// headOf is the begin of a file, up to the type in an ELF header.
+func headOf(in *os.File) ([]byte, error) {
+	var head [18]byte
+	n, err := in.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+func isELFCore(head []byte) bool {
+	const typeOffset, etCore = 16, 4 // e_type of the ELF header
+	return len(head) == typeOffset+2 && bytes.HasPrefix(head, []byte("\x7fELF")) && binary.LittleEndian.Uint16(head[typeOffset:]) == etCore
 }
 
 // keep moves the staged files to their place, in the transaction that writes the rows.

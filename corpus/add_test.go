@@ -122,6 +122,17 @@ func TestRefused(t *testing.T) {
 	if err := os.Truncate(filepath.Join(huge, "core"), 1<<43); err != nil {
 		t.Fatal(err)
 	}
+	coreDir, coreText, coreEmpty := plain("core is a directory"), plain("core is a text"), plain("core is empty")
+	childCore := plain("core of a child")
+	inChild := filepath.Join(childCore, "children", "1-1", "core")
+	for _, err := range []error{
+		os.Remove(filepath.Join(coreDir, "core")), os.Mkdir(filepath.Join(coreDir, "core"), 0o700), os.WriteFile(filepath.Join(coreText, "core"), []byte("junk"), 0o600),
+		os.Truncate(filepath.Join(coreEmpty, "core"), 0), os.MkdirAll(inChild, 0o700),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	empty := filepath.Join(from, "empty")
 	if err := os.Mkdir(empty, 0o700); err != nil {
 		t.Fatal(err)
@@ -133,6 +144,7 @@ func TestRefused(t *testing.T) {
 	for _, x := range []struct{ name, says string }{
 		{link, "data is not a regular file"}, {linkedDir, "objects is not a regular file"}, {fifo, "x is not a regular file"}, {odd, "such a name is not taken"},
 		{deep, "deep"}, {huge, "larger than allowed"}, {empty, "manifest"}, {text, "neither a recording nor a core"},
+		{coreDir, "core is not a regular file"}, {coreText, "core is no ELF core"}, {coreEmpty, "core is no ELF core"}, {childCore, "children/1-1/core is not a regular file"},
 		{"/dev/null", "neither a recording nor a file"}, {filepath.Join(from, "missing"), "no such file"},
 	} {
 		_, err := c.Add(t.Context(), x.name, AddOptions{})
