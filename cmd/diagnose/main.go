@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ func run(args []string) int {
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	misnamed := refuseHelp(root)
+	err := cmp.Or(root.ExecuteContext(ctx), *misnamed)
 	if err == nil {
 		return exitOK
 	}

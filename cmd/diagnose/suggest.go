@@ -72,20 +72,52 @@ func didYouMean(typed string, words []string, prefix string) string {
 	return ", did you mean " + oneOf(like) + "?"
 }
 
-// similar returns the words that begin with typed, or that differ from it by one letter, or by two
-// if the word is long. A letter may be added, missing or different.
-func similar(typed string, words []string) []string {
-	const short = 3
-	among := &cobra.Command{}
+// similar returns the words that are like typed, in any case: one of them is the begin of the
+// other, or few letters differ.
+func similar(typed string, words []string) (like []string) {
+	const shortest = 3 // of a common begin
 	for _, w := range words {
-		among.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
-	}
-	for among.SuggestionsMinimumDistance = 1; among.SuggestionsMinimumDistance <= 2; among.SuggestionsMinimumDistance++ {
-		if like := among.SuggestionsFor(typed); len(like) > 0 || len(typed) <= short {
-			return like
+		a, b := strings.ToLower(typed), strings.ToLower(w)
+		begins := min(len(a), len(b)) >= shortest && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+		if begins || edits(a, b) <= mostEdits(a, b) {
+			like = append(like, w)
 		}
 	}
-	return nil
+	return like
+}
+
+// mostEdits is how far two words that are alike may be apart: a third of the shorter one's
+// letters. Of two and three letters one may be missing.
+func mostEdits(a, b string) int {
+	if len(a) != len(b) && max(len(a), len(b)) == 3 {
+		return 1
+	}
+	return min(len(a), len(b)) / 3
+}
+
+// edits counts the letters that are added, missing, different, or exchanged with their neighbour
+// (the optimal string alignment distance).
+func edits(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := 1; j <= len(b); j++ {
+			if i == 0 {
+				rows[0][j] = j
+				continue
+			}
+			differs := 1
+			if a[i-1] == b[j-1] {
+				differs = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+differs)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 // knownCommand refuses the arguments that remain when no command has the name.
@@ -93,13 +125,66 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
+	hint := likeCommand(c, args[0])
+	return usagef("unknown command %q%s (see '%s --help')", args[0], hint, c.CommandPath())
+}
+
+// likeCommand suggests a command for a name that c has none of: a flag of the name, a command of the
+// name elsewhere, or one of a similar name. If there is none it lists the commands of a command
+// that has few.
+func likeCommand(c *cobra.Command, typed string) string {
+	if f := c.Flags().Lookup(typed); f != nil && !f.Hidden {
+		return ", did you mean --" + typed + "?"
+	}
+	if paths := commandsNamed(c.Root(), typed); len(paths) > 0 {
+		return ", did you mean " + oneOf(paths) + "?"
+	}
+	const few = 5
+	names := commandNames(c)
+	text := didYouMean(typed, names, "")
+	if text == "" && c.HasParent() && len(names) > 0 && len(names) <= few {
+		text = ", " + c.Name() + " takes " + oneOf(names)
+	}
+	return text
+}
+
+func commandNames(c *cobra.Command) (names []string) {
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			names = append(names, sub.Name())
 		}
 	}
-	return usagef("unknown command %q%s (see '%s --help')", args[0], didYouMean(args[0], names, ""), c.CommandPath())
+	return names
+}
+
+// commandsNamed are the commands of a name, as they are typed after the name of the tool.
+func commandsNamed(c *cobra.Command, name string) (paths []string) {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if sub.Name() == name {
+			paths = append(paths, strings.TrimPrefix(sub.CommandPath(), sub.Root().Name()+" "))
+		}
+		paths = append(paths, commandsNamed(sub, name)...)
+	}
+	return paths
+}
+
+// refuseHelp makes --help after an unknown command an error, which is at the returned address
+// after the execution: functions that print help return none.
+func refuseHelp(root *cobra.Command) *error {
+	misnamed := new(error)
+	usual := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c.HasSubCommands() {
+			if *misnamed = knownCommand(c, c.Flags().Args()); *misnamed != nil {
+				return
+			}
+		}
+		usual(c, args)
+	})
+	return misnamed
 }
 
 // flagError returns an error that says what a flag takes, and which flag was probably meant.
