@@ -102,6 +102,7 @@ func (v *visitor) visit(list []*call, do func(*call, *replay.Stopped) error) err
 
 // lookAt notes the code that made the call.
 func lookAt(c *call, s *replay.Stopped) error {
+	c.nameTexts(s)
 	c.nameAddress(s)
 	p, err := s.Process()
 	if err != nil {

@@ -187,3 +187,34 @@ func TestNothing(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A failed call has the paths that it was given, whatever the call and its error are.
+func TestPaths(t *testing.T) {
+	const text = `
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char *arguments[] = { "helper", 0 }, *none[] = { 0 }, target[10], path[40];
+	execve("/nonexistent/helper", arguments, none);
+	strcpy(path, "/nonexistent/second");
+	syscall(SYS_execveat, AT_FDCWD, path, arguments, none, 0);
+	if (readlink("/", target, sizeof target) < 0)
+		return 3;
+	return 0;
+}
+`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "paths.c", Text: text})
+	e := endingOf(t, exe, "", "exit 3")
+	want := []string{`execve("/nonexistent/helper", `, `execveat(AT_FDCWD, "/nonexistent/second", `, `readlink("/", `}
+	if len(e.Calls) != len(want) {
+		t.Fatalf("%d failed calls", len(e.Calls))
+	}
+	for i, begins := range want {
+		if got := e.Calls[i].Call; !strings.HasPrefix(got, begins) {
+			t.Errorf("%s, want %s...", got, begins)
+		}
+	}
+}

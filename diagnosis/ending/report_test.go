@@ -168,3 +168,19 @@ func TestExplains(t *testing.T) {
 		}
 	}
 }
+
+// A shell's search for a program in directories gives calls with the same buffer and different paths.
+func TestExecutions(t *testing.T) {
+	x := executions{}
+	var words []string
+	for _, path := range []string{"/bin/a", "/usr/bin/a"} {
+		x.complete(&eventlog.Event{Kind: eventlog.KindExec, Thread: 1, Payloads: []eventlog.Payload{{Addr: 0x7ffe0000, Kind: eventlog.PayloadText, Data: []byte(path)}}})
+		e := &eventlog.Event{Kind: eventlog.KindSyscall, Thread: 1, Object: 59, Result: -2, Args: []uint64{0x7ffe0000, 0, 0}}
+		x.complete(e)
+		c := newCall(e, 1, evidence.ThreadRef{}, "")
+		words = append(words, c.words)
+	}
+	if got := strings.Join(words, "; "); got != `execve("/bin/a", 0, 0); execve("/usr/bin/a", 0, 0)` {
+		t.Error(got)
+	}
+}

@@ -21,6 +21,8 @@ type call struct {
 	number   uint64
 	args     []uint64
 	result   int64
+	// logged is the event of a failed call, without payloads other than texts.
+	logged eventlog.Event
 	// stream is the stream that the call wrote to. If it is empty the call failed with errno; words
 	// is the call as a C expression, and times counts equal calls.
 	stream evidence.Stream
@@ -42,10 +44,43 @@ func newCall(e *eventlog.Event, position uint64, thread evidence.ThreadRef, stre
 	c := call{moment: evidence.Moment{Thread: e.Thread, Ordinal: e.Ordinal}, position: position, thread: thread, number: e.Object,
 		args: slices.Clone(e.Args), result: e.Result, stream: stream, times: 1}
 	if stream == "" {
+		c.logged = eventlog.Event{Kind: e.Kind, Flags: e.Flags, Object: e.Object, Result: e.Result, Args: c.args, Payloads: textsOf(e)}
 		c.refused = e.RefusedByRecorder()
-		c.errno, c.words = unix.Errno(-e.Result), strings.Replace(e.CallText(), "(-100, ", "(AT_FDCWD, ", 1)
+		c.errno = unix.Errno(-e.Result)
+		c.word()
 	}
 	return c
+}
+
+// word makes the words of a failed call from its arguments and the texts that are known.
+func (c *call) word() {
+	c.words = strings.Replace(c.logged.CallText(), "(-100, ", "(AT_FDCWD, ", 1)
+}
+
+// textsOf are the texts that an event has.
+func textsOf(e *eventlog.Event) []eventlog.Payload {
+	var list []eventlog.Payload
+	for _, p := range e.Payloads {
+		if p.Kind == eventlog.PayloadText {
+			list = append(list, eventlog.Payload{Addr: p.Addr, Kind: p.Kind, Data: slices.Clone(p.Data)})
+		}
+	}
+	return list
+}
+
+// executions are the paths of the programs that threads were about to execute. The log has them in an
+// event of their own before that of the call (agent/src/engine/fork.c, dg_execute).
+type executions map[uint32][]eventlog.Payload
+
+// complete notes the path of an execution, or adds it to the event of the call that failed.
+func (x executions) complete(e *eventlog.Event) {
+	switch {
+	case e.Kind == eventlog.KindExec:
+		x[e.Thread] = textsOf(e)
+	case e.Kind == eventlog.KindSyscall && (e.Object == unix.SYS_EXECVE || e.Object == unix.SYS_EXECVEAT):
+		e.Payloads = append(slices.Clone(e.Payloads), x[e.Thread]...)
+		delete(x, e.Thread)
+	}
 }
 
 // found are the calls of interest, the writes and the failed ones each in the order of the
@@ -59,7 +94,7 @@ type found struct {
 // scan reads the log.
 func scan(log *eventlog.Log) (*found, error) {
 	out, errs, failed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}
-	threads := map[uint32]evidence.ThreadRef{}
+	threads, executed := map[uint32]evidence.ThreadRef{}, executions{}
 	position := uint64(0)
 	for e, err := range log.Ordered() {
 		position++
@@ -72,6 +107,7 @@ func scan(log *eventlog.Log) (*found, error) {
 		if e.Kind == eventlog.KindStart && len(e.Args) >= 2 {
 			threads[e.Thread] = evidence.ThreadRef{Number: int(e.Thread), TID: int(e.Args[1]), Recorded: int(e.Thread)}
 		}
+		executed.complete(e)
 		switch stream := streamOf(e); {
 		case stream == evidence.StandardOutput:
 			out.addCall(newCall(e, position, threads[e.Thread], stream))

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/replay/record/eventlog"
 )
 
 // written is the text that a write passed to the kernel, which took c.result bytes of it.
@@ -43,6 +45,38 @@ func readText(m image.Memory, at, size uint64) []byte {
 // whole counts as one that ends its line.
 func (c *call) endsLine() bool {
 	return len(c.text) == 0 || int64(len(c.text)) < c.result || bytes.HasSuffix(c.text, []byte("\n"))
+}
+
+// nameTexts reads the paths and names that a failed call was given and that the log lacks: it has
+// those of calls that found or made no file, but not those of other errors.
+func (c *call) nameTexts(m image.Memory) {
+	const most = 4096 // PATH_MAX, include/uapi/linux/limits.h
+	for _, i := range c.logged.TextArguments() {
+		if i >= len(c.args) || slices.ContainsFunc(c.logged.Payloads, func(p eventlog.Payload) bool { return uint64(p.Addr) == c.args[i] }) {
+			continue
+		}
+		if text, whole := readName(m, c.args[i], most); whole {
+			c.logged.Payloads = append(c.logged.Payloads, eventlog.Payload{Addr: evidence.Addr(c.args[i]), Kind: eventlog.PayloadText, Data: text})
+			c.word()
+		}
+	}
+}
+
+// readName reads a text up to its zero byte. whole is false if that cannot be read.
+func readName(m image.Memory, at uint64, most int) (text []byte, whole bool) {
+	const page = 4096 // the next page may not be mapped
+	for len(text) < most {
+		from := at + uint64(len(text))
+		part := readText(m, from, page-from%page)
+		if name, _, found := bytes.Cut(part, []byte{0}); found {
+			return append(text, name...), true
+		}
+		if len(part) == 0 {
+			return nil, false
+		}
+		text = append(text, part...)
+	}
+	return nil, false
 }
 
 // nameAddress puts the address that a connect(2) or bind(2) was given into its words.

@@ -2,6 +2,8 @@ package eventlog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,6 +103,12 @@ func (e *Event) CallText() string {
 		}
 	}
 	return fmt.Sprintf("%s(%s)", name, strings.Join(args, ", "))
+}
+
+// TextArguments are the indexes of the arguments of the event's system call that are texts: paths
+// and names, which end with a zero byte in memory.
+func (e *Event) TextArguments() []int {
+	return slices.Sorted(maps.Keys(syscallForms[SyscallName(e.Object)].texts))
 }
 
 // texts are those that the program passed, by their addresses.
