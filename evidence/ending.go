@@ -49,6 +49,11 @@ type FailedCall struct {
 	ByRecorder bool `json:"by_recorder,omitempty"`
 	// Times counts equal calls that failed equally; the rest is of the last one.
 	Times int `json:"times"`
+	// Alike counts earlier calls by the same code, in the same calls, that failed in the same
+	// way with other arguments: a search through directories. AlikePaths are the paths that the
+	// last of them were given, in their order.
+	Alike      int      `json:"alike,omitempty"`
+	AlikePaths []string `json:"alike_paths,omitempty"`
 	Seen
 }
 
@@ -102,7 +107,7 @@ func (e *Ending) check() error {
 	}
 	for i := range e.Calls {
 		c := &e.Calls[i]
-		if c.Call == "" || c.Error == "" || c.Times < 1 || !c.Proof.Valid() {
+		if c.Call == "" || c.Error == "" || c.Times < 1 || c.Alike < 0 || c.Alike == 0 && c.AlikePaths != nil || !c.Proof.Valid() {
 			return fmt.Errorf("failed call %d: %q, error %q, %d times, proof %q", i, c.Call, c.Error, c.Times, c.Proof)
 		}
 	}

@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"diagnose/evidence"
 	"diagnose/internal/wording"
 )
 
-// maxSeenFrames bounds the stack of a message or a failed call; JSON has more.
-const maxSeenFrames = 8
+// maxSeenFrames bounds the stack of a message or a failed call, and maxBareFrames that of one of whose
+// program no source is known, such as an interpreter; JSON has more.
+const (
+	maxSeenFrames = 8
+	maxBareFrames = 3
+)
 
 // lastWord is a message or a failed call.
 type lastWord struct {
@@ -46,10 +51,33 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		if c.Times > 1 {
 			l = l.and(faint, fmt.Sprintf(", %d times, the last time", c.Times))
 		}
-		list = append(list, lastWord{what: l, seen: &c.Seen})
+		list = append(list, lastWord{what: l, text: alikeLines(c), seen: &c.Seen})
 	}
 	slices.SortStableFunc(list, func(a, b lastWord) int { return cmp.Compare(a.seen.Position, b.seen.Position) })
+	if e.Panic != nil { // says why the program gave up
+		report := &e.Messages[e.Panic.Message].Seen
+		i := slices.IndexFunc(list, func(x lastWord) bool { return x.seen == report })
+		list = slices.Insert(slices.Delete(slices.Clone(list), i, i+1), 0, list[i])
+	}
 	return list
+}
+
+// alikeLines are the calls that a failed call represents, with their paths if these are known.
+func alikeLines(c *evidence.FailedCall) []string {
+	if c.Alike == 0 {
+		return nil
+	}
+	text := "after " + wording.Count(c.Alike, "call") + " of the same code that failed likewise"
+	var paths []string
+	for _, p := range c.AlikePaths {
+		paths = append(paths, strconv.Quote(p))
+	}
+	if len(paths) > 0 && len(paths) < c.Alike {
+		text += ", the last ones with"
+	} else if len(paths) > 0 {
+		text += ", with"
+	}
+	return []string{strings.TrimSpace(text + " " + strings.Join(paths, ", "))}
 }
 
 // lastWords are the program's last output and its failed system calls before it ended itself.
@@ -88,8 +116,12 @@ func ownStackLines(s *evidence.Seen) verbatim {
 		own = max(0, slices.IndexFunc(stack.Frames, func(f evidence.Frame) bool { return f.Site == *s.Site }))
 	}
 	stack.Frames = stack.Frames[max(0, own-1):]
-	if n := len(stack.Frames) - maxSeenFrames; n > 0 {
-		stack.Frames, stack.Stopped = stack.Frames[:maxSeenFrames], "left out: "+wording.Count(n, "outer frame")
+	most := maxSeenFrames
+	if s.Site != nil && !slices.ContainsFunc(stack.Frames, func(f evidence.Frame) bool { return f.Site.File != "" && f.Site.Module == s.Site.Module }) {
+		most = maxBareFrames
+	}
+	if n := len(stack.Frames) - most; n > 0 {
+		stack.Frames, stack.Stopped = stack.Frames[:most], "left out: "+wording.Count(n, "outer frame")
 	}
 	return stackLines(stack)
 }

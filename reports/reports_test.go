@@ -94,6 +94,7 @@ func sample() *evidence.Case {
 			Messages: []evidence.Message{{Stream: evidence.StandardError, Text: "login of joe\nfailed: token=abc123\n", Omitted: 12,
 				Seen: seenCall(15, evidence.Moment{Thread: 3, Ordinal: 7}, worker, at)}},
 			Calls: []evidence.FailedCall{{Call: `openat(AT_FDCWD, "/srv/users", 0, 0)`, Error: "ENOENT", Meaning: "no such file or directory", Times: 3,
+				Alike: 2, AlikePaths: []string{"/etc/users", "/usr/users"},
 				Seen: seenCall(12, evidence.Moment{Thread: 3, Ordinal: 4}, worker, at)}},
 			Panic: &evidence.Panic{Language: evidence.Rust, Text: "no user", File: "login.rs", Line: 3, Function: "login", Proof: evidence.Replayed}},
 		Registers: []evidence.Register{{Name: "rax", Value: 0}, {Name: "rbx", Value: 1}, {Name: "rcx", Value: 2}, {Name: "rdx", Value: 3}, {Name: "rip", Value: 0x401136}},

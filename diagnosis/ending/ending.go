@@ -17,7 +17,6 @@ import (
 const (
 	mostMessages = 8    // of one stream
 	mostCalls    = 8    // that failed
-	mostProbes   = 2    // of these, that only asked whether a file exists
 	mostText     = 2048 // bytes of one message
 	mostFrames   = 24   // of one stack
 )
@@ -26,7 +25,9 @@ const (
 // reported once.
 const (
 	mostWrites  = 512 // of one stream
-	mostFailed  = 64
+	mostFailed  = 256
+	mostNamed   = 16       // of the failed calls that a message names
+	mostWalked  = 32       // of the others
 	mostWritten = 16 << 10 // bytes of one write
 )
 
@@ -47,7 +48,7 @@ func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*eviden
 		return nil
 	})
 	messages := f.messages()
-	f.choose(reportsOf(messages))
+	f.candidates(messages)
 	if err == nil {
 		stacks := slices.Clone(f.failed)
 		for i := range messages {
@@ -55,6 +56,8 @@ func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*eviden
 		}
 		err = v.visit(stacks, lookAt)
 	}
+	f.fold()
+	f.choose(messages)
 	out := f.told(messages)
 	if out != nil && !explains(out, rec.Manifest.Outcome) {
 		out.Panic = nil

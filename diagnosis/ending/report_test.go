@@ -1,6 +1,8 @@
 package ending
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,14 +116,13 @@ func TestFailedCalls(t *testing.T) {
 	for i := range r.list {
 		f.failed = append(f.failed, &r.list[i])
 	}
+	f.candidates(nil)
 	f.choose(nil)
 	if len(f.failed) != 1+mostProbes || f.failed[0].times != 5 || f.failed[0].position != 4 || f.earlierFailed != 3 {
 		t.Errorf("%d calls, the first %d times, %d earlier ones", len(f.failed), f.failed[0].times, f.earlierFailed)
 	}
 	within := &report{writes: []*call{{moment: evidence.Moment{Thread: 1}, position: 0}, {moment: evidence.Moment{Thread: 1}, position: 100}}}
-	if f.failed[0].moment.Thread = 1; f.failed[0].moment.Thread == 1 {
-		f.choose([]*report{within})
-	}
+	f.candidates([]*message{{writes: within.writes, report: within}})
 	if len(f.failed) != 0 {
 		t.Errorf("%d calls of the runtime's report are told", len(f.failed))
 	}
@@ -182,5 +183,78 @@ func TestExecutions(t *testing.T) {
 	}
 	if got := strings.Join(words, "; "); got != `execve("/bin/a", 0, 0); execve("/usr/bin/a", 0, 0)` {
 		t.Error(got)
+	}
+}
+
+// failedOpen is an open of a path that failed, by code at pc.
+func failedOpen(position uint64, path string, pc evidence.Addr) *call {
+	e := &eventlog.Event{Kind: eventlog.KindSyscall, Thread: 1, Object: 2, Result: -2, Args: []uint64{0x1000, 0, 0},
+		Payloads: []eventlog.Payload{{Addr: 0x1000, Kind: eventlog.PayloadText, Data: []byte(path)}}}
+	c := newCall(e, position, evidence.ThreadRef{}, "")
+	c.seen = true
+	c.stack.Frames = []evidence.Frame{{Site: evidence.Site{PC: pc}, CFA: 0x7000}}
+	return &c
+}
+
+// A search through directories is one entry with all paths, and a message puts the calls before it in
+// their place: the ones that it names, and a few others.
+func TestChosenCalls(t *testing.T) {
+	calls := func() (list []*call) {
+		for i := range 5 {
+			list = append(list, failedOpen(uint64(1+i), fmt.Sprintf("/%c/x.conf", 'a'+i), 0x10))
+		}
+		for i := range 10 {
+			list = append(list, failedOpen(uint64(10+i), fmt.Sprintf("/lib/other%d", i), evidence.Addr(0x100+i)))
+		}
+		return list
+	}
+	for _, x := range []struct {
+		name, text string
+		want       []string // the paths that are reported
+		alike      int
+	}{
+		{"no message", "", []string{"/lib/other2", "/lib/other3", "/lib/other4", "/lib/other5", "/lib/other6", "/lib/other7", "/lib/other8", "/lib/other9"}, 0},
+		{"a message", "no configuration\n", []string{"/lib/other6", "/lib/other7", "/lib/other8", "/lib/other9"}, 0},
+		{"a message that names one", "cannot read x.conf: no such file\n", []string{"/e/x.conf", "/lib/other6", "/lib/other7", "/lib/other8", "/lib/other9"}, 4},
+		{"a report", "Traceback (most recent call last):\n  File \"/lib/other3\", line 3, in load\nKeyError: 'x'\n", []string{"/lib/other8", "/lib/other9"}, 0},
+		{"a report that names one", "Traceback (most recent call last):\n  File \"/lib/other3\", line 3, in load\nOSError: '/b/x.conf'\n", []string{"/e/x.conf"}, 4},
+	} {
+		f := &found{}
+		if x.text != "" {
+			f = writes(x.text)
+			f.writes[0].position = 50
+		}
+		f.failed = calls()
+		messages := f.messages()
+		f.candidates(messages)
+		f.fold()
+		f.choose(messages)
+		e := f.told(messages)
+		var got []string
+		reported := 0
+		for i, c := range f.failed {
+			got = append(got, c.paths()[0])
+			reported += 1 + len(c.alike)
+			if n := len(e.Calls[i].AlikePaths); c.paths()[0] == "/e/x.conf" && (n != x.alike || e.Calls[i].Alike != n || e.Calls[i].AlikePaths[0] != "/a/x.conf") {
+				t.Errorf("%s: %+v", x.name, e.Calls[i])
+			}
+		}
+		if !slices.Equal(got, x.want) || reported+e.EarlierCalls != 15 {
+			t.Errorf("%s: %q and %d others, want %q", x.name, got, e.EarlierCalls, x.want)
+		}
+	}
+}
+
+func TestNamesPath(t *testing.T) {
+	for _, x := range []struct {
+		text, path string
+		want       bool
+	}{
+		{"cannot open /etc/x.conf: no such file", "/etc/x.conf", true}, {"x.conf missing", "/etc/x.conf", true}, {"'x.conf'", "/etc/x.conf", true},
+		{"ax.conf", "/etc/x.conf", false}, {"x.config", "/etc/x.conf", false}, {"a tool", "/bin/a", false}, {"sh: tool: not found", "/bin/tool", true},
+	} {
+		if got := namesPath(x.text, x.path); got != x.want {
+			t.Errorf("%q names %s: %v", x.text, x.path, got)
+		}
 	}
 }

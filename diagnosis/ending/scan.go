@@ -38,6 +38,8 @@ type call struct {
 	seen  bool
 	stack evidence.Stack
 	site  *evidence.Site
+	// alike are the earlier calls that differ in their arguments alone.
+	alike []*call
 }
 
 func newCall(e *eventlog.Event, position uint64, thread evidence.ThreadRef, stream evidence.Stream) call {
@@ -207,33 +209,4 @@ func (r *recent) addOnce(c call) {
 		}
 	}
 	r.addCall(c)
-}
-
-// probes are calls that ask whether something exists. Programs make many that fail as expected.
-var probes = map[uint64]bool{unix.SYS_STAT: true, unix.SYS_LSTAT: true, unix.SYS_NEWFSTATAT: true, unix.SYS_STATX: true, unix.SYS_ACCESS: true,
-	unix.SYS_FACCESSAT: true, unix.SYS_FACCESSAT2: true, unix.SYS_READLINK: true, unix.SYS_READLINKAT: true}
-
-// choose keeps the failed calls that are reported. It drops those that a runtime made while it
-// reported a failure, and most of those that only probe.
-func (f *found) choose(reports []*report) {
-	var kept []*call
-	probing := 0
-	for i := range slices.Backward(f.failed) {
-		c := f.failed[i]
-		within := slices.ContainsFunc(reports, func(r *report) bool {
-			return c.moment.Thread == r.writes[0].moment.Thread && c.position > r.writes[0].position && c.position < r.writes[len(r.writes)-1].position
-		})
-		switch {
-		case within:
-			continue
-		case len(kept) == mostCalls, probes[c.number] && probing == mostProbes:
-			f.earlierFailed += c.times
-			continue
-		case probes[c.number]:
-			probing++
-		}
-		kept = append(kept, c)
-	}
-	slices.Reverse(kept)
-	f.failed = kept
 }

@@ -18,6 +18,15 @@ type message struct {
 
 func (m *message) stream() evidence.Stream { return m.writes[0].stream }
 
+// whole is the text of the message.
+func (m *message) whole() string {
+	var text strings.Builder
+	for _, c := range m.writes {
+		text.Write(c.text)
+	}
+	return text.String()
+}
+
 // first is the write that represents the message: the one that began its last line, or a report.
 func (m *message) first() *call {
 	if m.report != nil {
@@ -103,9 +112,7 @@ func ownFrames(c *call) []evidence.Frame {
 func told(list []*message) evidence.Message {
 	var text strings.Builder
 	for _, m := range list {
-		for _, c := range m.writes {
-			text.Write(c.text)
-		}
+		text.WriteString(m.whole())
 	}
 	last := list[len(list)-1]
 	out := evidence.Message{Stream: last.stream(), Text: strings.ToValidUTF8(text.String(), "\uFFFD"), Seen: last.first().by()}
@@ -122,7 +129,8 @@ func (c *call) by() evidence.Seen {
 }
 
 func (c *call) told() evidence.FailedCall {
-	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), ByRecorder: c.refused, Times: c.times, Seen: c.by()}
+	return evidence.FailedCall{Call: c.words, Error: evidence.ErrorName(unix.ErrnoName(c.errno)), Meaning: c.errno.Error(), ByRecorder: c.refused, Times: c.times,
+		Alike: c.alikeTimes(), AlikePaths: c.alikePaths(), Seen: c.by()}
 }
 
 // cutFront keeps the end of a text, which matters more than its beginning.
