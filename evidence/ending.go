@@ -5,8 +5,8 @@ import "fmt"
 // Ending is what a program that ended itself wrote before, and which of its system
 // calls had failed. Only a recording tells it.
 type Ending struct {
-	// Messages are the last texts that the program wrote to its standard error and
-	// standard output, in the order of the writes. EarlierMessages counts older ones
+	// Messages are the last texts that the program wrote to its standard error, its
+	// standard output and the file by which it is declared to have failed, in the order of the writes. EarlierMessages counts older ones
 	// that are left out.
 	Messages        []Message `json:"messages,omitempty"`
 	EarlierMessages int       `json:"earlier_messages,omitempty"`
@@ -19,13 +19,15 @@ type Ending struct {
 	Panic *Panic `json:"panic,omitempty"`
 }
 
-// Stream is one of a program's standard streams.
+// Stream is where a program wrote to.
 type Stream string
 
 // The streams that a program writes.
 const (
 	StandardOutput Stream = "stdout"
 	StandardError  Stream = "stderr"
+	// DeclaredFile is the file by which the run is declared to have failed (DeclaredFailure).
+	DeclaredFile Stream = "file"
 )
 
 // Message is text that a program wrote to a stream, by one write or several in a row
@@ -35,6 +37,10 @@ type Message struct {
 	// Text is the written text, without Omitted bytes at its beginning.
 	Text    string `json:"text"`
 	Omitted int    `json:"omitted_bytes,omitempty"`
+	// File is the name of the DeclaredFile. Differs: the write gave the byte that differs from the
+	// expected one, which is in the first line of Text.
+	File    string `json:"file,omitempty"`
+	Differs bool   `json:"differs,omitempty"`
 	Seen
 }
 
@@ -101,7 +107,8 @@ type Panic struct {
 func (e *Ending) check() error {
 	for i := range e.Messages {
 		m := &e.Messages[i]
-		if m.Stream != StandardOutput && m.Stream != StandardError || !m.Proof.Valid() {
+		standard := m.Stream == StandardOutput || m.Stream == StandardError
+		if !standard && m.Stream != DeclaredFile || standard != (m.File == "") || standard && m.Differs || !m.Proof.Valid() {
 			return fmt.Errorf("message %d: stream %q, proof %q", i, m.Stream, m.Proof)
 		}
 	}

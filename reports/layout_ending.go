@@ -37,7 +37,7 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		if m.Omitted > 0 {
 			lines = append([]string{fmt.Sprintf("... (%s are left out)", wording.Count(m.Omitted, "byte"))}, lines...)
 		}
-		list = append(list, lastWord{say(plain, "writes to "+string(m.Stream)), lines, &m.Seen})
+		list = append(list, lastWord{say(plain, "writes to "+destination(m)), lines, &m.Seen})
 	}
 	for i := range e.Calls {
 		c := &e.Calls[i]
@@ -54,12 +54,27 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		list = append(list, lastWord{what: l, text: alikeLines(c), seen: &c.Seen})
 	}
 	slices.SortStableFunc(list, func(a, b lastWord) int { return cmp.Compare(a.seen.Position, b.seen.Position) })
+	first := slices.IndexFunc(e.Messages, func(m evidence.Message) bool { return m.Differs })
 	if e.Panic != nil { // says why the program gave up
-		report := &e.Messages[e.Panic.Message].Seen
-		i := slices.IndexFunc(list, func(x lastWord) bool { return x.seen == report })
-		list = slices.Insert(slices.Delete(slices.Clone(list), i, i+1), 0, list[i])
+		first = e.Panic.Message
+	}
+	if first >= 0 {
+		i := slices.IndexFunc(list, func(x lastWord) bool { return x.seen == &e.Messages[first].Seen })
+		x := list[i]
+		list = slices.Insert(slices.Delete(list, i, i+1), 0, x)
 	}
 	return list
+}
+
+// destination is where a message went.
+func destination(m *evidence.Message) string {
+	switch {
+	case m.Differs:
+		return m.File + " the byte that differs"
+	case m.File != "":
+		return m.File
+	}
+	return string(m.Stream)
 }
 
 // alikeLines are the calls that a failed call represents, with their paths if these are known.

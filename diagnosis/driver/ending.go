@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"diagnose/diagnosis/ending"
 	"diagnose/diagnosis/failure"
@@ -26,7 +27,22 @@ func (r *replayStage) tellLastWords(ctx context.Context) error {
 	}
 	r.result.Ending = e
 	r.headByPanic(e)
+	r.headByFile(e)
 	return err
+}
+
+// headByFile begins the report of a file that differs from the expected one with the code that wrote
+// the byte, not with the code that ended the process.
+func (r *replayStage) headByFile(e *evidence.Ending) {
+	i := slices.IndexFunc(e.Messages, func(m evidence.Message) bool { return m.Differs && m.Site != nil })
+	f := &r.result.Failure
+	if i < 0 || f.Kind != evidence.DeclaredFailure {
+		return
+	}
+	m := &e.Messages[i]
+	f.Site, f.Source = m.Site, r.sources.around(m.Site, sourceContext)
+	f.Thread = &m.Thread
+	failure.Describe(f, failure.Names{Threads: len(r.process.Threads)})
 }
 
 // headByPanic begins the report with the message of a language's runtime that gave up. The

@@ -38,7 +38,11 @@ const (
 // The recording is replayed twice. The first replay reads the texts, which is cheap and decides
 // which writes are reported. The second one walks the stacks of those writes and of failed calls.
 func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*evidence.Ending, error) {
-	f, err := scan(rec.Log)
+	file, err := declaredFile(rec)
+	if err != nil {
+		return nil, err
+	}
+	f, err := scan(rec.Log, file)
 	if err != nil {
 		return nil, err
 	}

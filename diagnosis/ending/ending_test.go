@@ -218,3 +218,68 @@ int main(int argc, char **argv)
 		}
 	}
 }
+
+// Of a file that differs from the expected one the writes are found: by descriptors that share a
+// position, at an offset, and under the name that the file had before.
+func TestDeclaredFile(t *testing.T) {
+	const text = `
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) static long total(int f)
+{
+	return write(f, "total 7\n", 8);
+}
+int main(int argc, char **argv)
+{
+	if (chdir(argv[1]) < 0)
+		return 4;
+	int other = open("other", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int f = open("out.tmp", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	write(f, "....\n", 5);
+	int g = dup(f);
+	total(g);
+	total(other);
+	write(f, "end\n", 4);
+	lseek(f, 0, SEEK_SET);
+	write(g, "a", 1);
+	pwrite(f, "bcd", 3, 1);
+	close(f);
+	close(g);
+	rename("out.tmp", "out.txt");
+	return 3;
+}
+`
+	exe := crashtest.Compile(t, crashtest.Program{Source: "files.c", Text: text})
+	dir := t.TempDir()
+	rec, err := record.Open(recordtest.RecordProgram(t, exe, []string{dir}, "", "exit 3").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	for _, x := range []struct {
+		offset   int64
+		expected record.Text
+		text     string // of the write that gave the byte
+		function string
+	}{{11, "expected", "total 7\n", "total"}, {0, "expected", "a", "main"}, {3, "expected", "bcd", "main"}, {17, "expected", "", ""}, {0, "", "", ""}} {
+		rec.Manifest.Outcome.Declared = &record.Declared{Rule: record.RuleFile, Path: record.Text(filepath.Join(dir, "out.txt")), Expected: x.expected, Offset: x.offset}
+		e, err := ending.Of(t.Context(), rec, image.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, got, function := "", "", ""
+		for _, m := range e.Messages {
+			if m.Stream != evidence.DeclaredFile || filepath.Base(m.File) != "out.txt" {
+				t.Errorf("%+v", m)
+			}
+			written += m.Text
+			if m.Differs && m.Site != nil {
+				got, function = m.Text, m.Site.Function
+			}
+		}
+		if written != "....\ntotal 7\nend\nabcd" || got != x.text || function != x.function {
+			t.Errorf("byte %d: %q, of these %q by %q, want %q", x.offset, written, got, function, x.text)
+		}
+	}
+}

@@ -258,3 +258,17 @@ func TestNamesPath(t *testing.T) {
 		}
 	}
 }
+
+// Of a long write the line with the byte that differs is shown.
+func TestDiffering(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for _, x := range []struct {
+		text string
+		at   int64
+		want string
+	}{{"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc\n", 0, "a\nb\nc\n"}, {"a\nb\nc\n", 3, "b\nc\n"}, {long, 250, long[50:]}, {"a", 9, "a"}} {
+		if got, omitted := differing(x.text, x.at); got != x.want || omitted != len(x.text)-len(x.want) {
+			t.Errorf("byte %d: %q, %d are left out", x.at, got, omitted)
+		}
+	}
+}

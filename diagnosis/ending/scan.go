@@ -38,6 +38,9 @@ type call struct {
 	seen  bool
 	stack evidence.Stack
 	site  *evidence.Site
+	// at is the offset in the file of a write to it, and differs the offset in the write, from 1, of the
+	// byte that differs from the expected one; 0 if it gave none.
+	at, differs int64
 	// alike are the earlier calls that differ in their arguments alone.
 	alike []*call
 }
@@ -91,11 +94,13 @@ type found struct {
 	writes, failed []*call
 	// earlier counts the writes and the failed calls that are left out.
 	earlierWrites, earlierFailed int
+	// file is the name of the declared file.
+	file string
 }
 
-// scan reads the log.
-func scan(log *eventlog.Log) (*found, error) {
-	out, errs, failed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}
+// scan reads the log. file is the declared file; nil if there is none.
+func scan(log *eventlog.Log, file *fileWrites) (*found, error) {
+	out, errs, failed, filed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}, &recent{most: mostWrites}
 	threads, executed := map[uint32]evidence.ThreadRef{}, executions{}
 	position := uint64(0)
 	for e, err := range log.Ordered() {
@@ -110,6 +115,12 @@ func scan(log *eventlog.Log) (*found, error) {
 			threads[e.Thread] = evidence.ThreadRef{Number: int(e.Thread), TID: int(e.Args[1]), Recorded: int(e.Thread)}
 		}
 		executed.complete(e)
+		if at, wrote := file.follow(e); wrote {
+			c := newCall(e, position, threads[e.Thread], evidence.DeclaredFile)
+			c.at = at
+			filed.addCall(c)
+			continue
+		}
 		switch stream := streamOf(e); {
 		case stream == evidence.StandardOutput:
 			out.addCall(newCall(e, position, threads[e.Thread], stream))
@@ -119,11 +130,15 @@ func scan(log *eventlog.Log) (*found, error) {
 			failed.addOnce(newCall(e, position, threads[e.Thread], ""))
 		}
 	}
-	for _, r := range []*recent{out, errs, failed} {
+	for _, r := range []*recent{out, errs, failed, filed} {
 		r.trim()
 	}
-	f := &found{earlierWrites: out.dropped + errs.dropped, earlierFailed: failed.dropped}
-	for _, list := range [][]call{out.list, errs.list} {
+	f := &found{earlierWrites: out.dropped + errs.dropped + filed.dropped, earlierFailed: failed.dropped}
+	if file != nil {
+		f.file = file.name
+		file.markDiffering(filed.list)
+	}
+	for _, list := range [][]call{out.list, errs.list, filed.list} {
 		for i := range list {
 			f.writes = append(f.writes, &list[i])
 		}
@@ -137,8 +152,10 @@ func scan(log *eventlog.Log) (*found, error) {
 
 // The calls that write to a descriptor (arch/x86/entry/syscalls/syscall_64.tbl).
 const (
-	callWrite  = unix.SYS_WRITE
-	callWritev = unix.SYS_WRITEV
+	callWrite   = unix.SYS_WRITE
+	callWritev  = unix.SYS_WRITEV
+	callPwrite  = unix.SYS_PWRITE64
+	callPwritev = unix.SYS_PWRITEV
 )
 
 // streamOf is the standard stream that an event wrote to; empty if it wrote to none.

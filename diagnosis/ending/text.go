@@ -18,7 +18,7 @@ import (
 // written is the text that a write passed to the kernel, which took c.result bytes of it.
 func (c *call) written(m image.Memory) []byte {
 	left := uint64(min(c.result, mostWritten))
-	if c.number == callWrite {
+	if c.number == callWrite || c.number == callPwrite {
 		return readText(m, c.args[1], left)
 	}
 	const most, size = 64, 16 // struct iovec: address and length (readv(2))

@@ -18,6 +18,9 @@ type message struct {
 
 func (m *message) stream() evidence.Stream { return m.writes[0].stream }
 
+// differs: it gave the byte of the declared file that differs.
+func (m *message) differs() bool { return m.writes[0].differs > 0 }
+
 // whole is the text of the message.
 func (m *message) whole() string {
 	var text strings.Builder
@@ -49,7 +52,7 @@ func (f *found) messages() []*message {
 			continue // no replay reached it
 		}
 		m := open[c.stream]
-		if m == nil || m.writes[len(m.writes)-1].endsLine() || m.writes[0].moment.Thread != c.moment.Thread {
+		if m == nil || c.stream == evidence.DeclaredFile || m.writes[len(m.writes)-1].endsLine() || m.writes[0].moment.Thread != c.moment.Thread {
 			m = &message{}
 			open[c.stream] = m
 			list = append(list, m)
@@ -60,7 +63,7 @@ func (f *found) messages() []*message {
 	counts := map[evidence.Stream]int{}
 	var kept []*message
 	for _, m := range slices.Backward(list) {
-		if counts[m.stream()]++; counts[m.stream()] > mostMessages && m.report == nil {
+		if counts[m.stream()]++; counts[m.stream()] > mostMessages && m.report == nil && !m.differs() {
 			f.earlierWrites += len(m.writes)
 			continue
 		}
@@ -81,7 +84,7 @@ func (f *found) told(messages []*message) *evidence.Ending {
 		for i+n < len(messages) && together(messages[i+n-1], messages[i+n]) {
 			n++
 		}
-		out.Messages = append(out.Messages, told(messages[i:i+n]))
+		out.Messages = append(out.Messages, f.tell(messages[i:i+n]))
 		if r := messages[i].report; r != nil {
 			r.panic.Message, r.panic.Proof = len(out.Messages)-1, evidence.Replayed
 			out.Panic = &r.panic // the last one, if there are several
@@ -95,7 +98,7 @@ func (f *found) told(messages []*message) *evidence.Ending {
 // messages.
 func together(a, b *message) bool {
 	x, y := a.first(), b.first()
-	return a.report == nil && b.report == nil && a.stream() == b.stream() && x.moment.Thread == y.moment.Thread && x.seen && y.seen &&
+	return a.report == nil && b.report == nil && !a.differs() && !b.differs() && a.stream() == b.stream() && x.moment.Thread == y.moment.Thread && x.seen && y.seen &&
 		slices.EqualFunc(ownFrames(x), ownFrames(y), func(f, g evidence.Frame) bool { return f.Site.PC == g.Site.PC && f.CFA == g.CFA })
 }
 
@@ -108,19 +111,34 @@ func ownFrames(c *call) []evidence.Frame {
 	return c.stack.Frames[max(i, 0):]
 }
 
-// told makes one message of several. The last of them represents it.
-func told(list []*message) evidence.Message {
+// tell makes one message of several. The last of them represents it.
+func (f *found) tell(list []*message) evidence.Message {
 	var text strings.Builder
 	for _, m := range list {
 		text.WriteString(m.whole())
 	}
 	last := list[len(list)-1]
+	if last.stream() == evidence.DeclaredFile {
+		return f.tellFile(last, text.String())
+	}
 	out := evidence.Message{Stream: last.stream(), Text: strings.ToValidUTF8(text.String(), "\uFFFD"), Seen: last.first().by()}
 	if last.report == nil {
 		out.Text, out.Omitted = cutFront(out.Text)
 	} else if n := len(out.Text) - mostText; n > 0 { // its beginning matters most
 		out.Text, out.Omitted = strings.ToValidUTF8(out.Text[:mostText], ""), n
 	}
+	return out
+}
+
+// tellFile makes a message of writes to the declared file, the last of which is m.
+func (f *found) tellFile(m *message, text string) evidence.Message {
+	out := evidence.Message{Stream: evidence.DeclaredFile, File: f.file, Differs: m.differs(), Seen: m.first().by()}
+	if m.differs() {
+		text, out.Omitted = differing(text, m.writes[0].differs-1)
+	} else {
+		text, out.Omitted = cutFront(text)
+	}
+	out.Text = strings.ToValidUTF8(text, "\uFFFD")
 	return out
 }
 
