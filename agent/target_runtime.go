@@ -41,6 +41,18 @@ func IsGoProgram(path string) bool {
 	return isGo(f)
 }
 
+// IsPythonFile reports whether a file is, by its name, Python's interpreter or the library that has it.
+func IsPythonFile(path string) bool {
+	name := filepath.Base(path)
+	return pythonProgram.MatchString(name) || pythonLibrary.MatchString(name)
+}
+
+// MallocReplaces reports whether an entry of an environment has Python take its objects from malloc.
+func MallocReplaces(entry string) bool {
+	value, found := strings.CutPrefix(entry, pythonVariable+"=")
+	return found && (value == "malloc" || value == "malloc_debug")
+}
+
 // pythonVariable chooses Python's allocator. Its own takes whole arenas from malloc,
 // so that an overrun or a use after free of an object in one is not seen by the agent
 // (docs.python.org, "PYTHONMALLOC").

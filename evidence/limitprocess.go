@@ -56,6 +56,9 @@ const (
 	LimitWaits LimitCode = "waits-unknown"
 	// LimitRefused: the recorder refused a system call, or did not enforce a filter.
 	LimitRefused LimitCode = "call-refused"
+	// LimitAllocator: Names[0], an entry of its environment, had the program take its objects from
+	// malloc, and not from an allocator of its own.
+	LimitAllocator LimitCode = "allocator-replaced"
 )
 
 // processWords is the text of the limits above whose reason names the subject.
@@ -65,6 +68,8 @@ func (l *Limit) processWords() (string, bool) {
 		return l.Reason, true
 	case LimitManyObjects:
 		return fmt.Sprintf("the process maps more than %d objects; the others are left out", l.Count), true
+	case LimitAllocator:
+		return fmt.Sprintf("the program's own allocator was replaced by malloc (%s), so that the agent sees its objects: without the agent they are at other addresses", l.names()), true
 	}
 	return "", false
 }

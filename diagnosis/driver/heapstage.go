@@ -21,6 +21,7 @@ func (a *analysis) heapFailure() error {
 	}
 	f := &a.result.Failure
 	a.heap = heapjudge.NewExplanation(h, f, a.limit)
+	a.noteAllocator()
 	err = h.ReadErrors()
 	if a.thread == nil || a.bystander() || f.Signal == nil {
 		return err
