@@ -56,7 +56,7 @@ var allowed = map[string]string{
 	"image/gocore":             "",
 	"reports/secrets":          "",
 	"internal/instrument":      "",
-	"diagnosis/driver":         "agent image image/object image/debuginfo image/value image/unwind canary canary/heapjudge staticscan diagnosis/failure image/gocore diagnosis/ending replay/explore replay/record replay diagnosis/verdict watchtrace internal/futex replay/record/eventlog",
+	"diagnosis/driver":         "agent image image/object image/debuginfo image/value image/unwind image/x86 canary canary/heapjudge staticscan diagnosis/failure image/gocore diagnosis/ending replay/explore replay/record replay diagnosis/verdict watchtrace internal/futex replay/record/eventlog",
 	"corpus":                   "evidence/signature replay/record",
 	"reports":                  "evidence/signature reports/secrets",
 	"reports/tracker":          "reports",

@@ -222,7 +222,10 @@ type Failure struct {
 	Fault         *Fault     `json:"fault,omitempty"`
 	// Site is the innermost place in the program's own code, which for an
 	// abort is far outward of the instruction that raised the signal.
-	Site        *Site        `json:"site,omitempty"`
+	Site *Site `json:"site,omitempty"`
+	// SiteProof is the level of Site's line, if that does not follow from the stack: the last
+	// line of main that ran before main returned. Empty: the stack tells it.
+	SiteProof   Proof        `json:"site_proof,omitempty"`
 	Instruction *Instruction `json:"instruction,omitempty"`
 	Source      *Source      `json:"source,omitempty"`
 	Origin      []OriginStep `json:"origin,omitempty"`

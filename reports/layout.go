@@ -97,7 +97,11 @@ func summary(c *evidence.Case, opts Options) facts {
 			and(plain, accessText(f.Fault)).and(faint, proofMark(f.Fault.Proof)))
 	}
 	if f.Site != nil {
-		add("where", siteLine(*f.Site))
+		where := siteLine(*f.Site)
+		if f.SiteProof != "" {
+			where = where.and(faint, ", the last line before it returned"+proofMark(f.SiteProof))
+		}
+		add("where", where)
 	}
 	add("program", programLine(&c.Program))
 	if opts.Version != "" {

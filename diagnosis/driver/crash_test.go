@@ -17,11 +17,12 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/internal/crashtest"
+	"diagnose/replay/recorder"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-func TestMain(m *testing.M) { crashtest.Main(m) }
+func TestMain(m *testing.M) { recorder.Init(); crashtest.Main(m) }
 
 func crash(t *testing.T, req driver.Request) *evidence.Case {
 	t.Helper()

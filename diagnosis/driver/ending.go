@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,7 +29,7 @@ func (r *replayStage) tellLastWords(ctx context.Context) error {
 	r.result.Ending = e
 	r.headByPanic(e)
 	r.headByFile(e)
-	return err
+	return errors.Join(err, r.nameReturn(ctx))
 }
 
 // headByFile begins the report of a file that differs from the expected one with the code that wrote
