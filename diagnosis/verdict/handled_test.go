@@ -145,7 +145,6 @@ int main(int argc, char **argv)
 // passes without it, and a run in which another signal was handled is neither the recorded
 // failure nor one that passes.
 func TestHandledFaults(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	for _, x := range handledPrograms {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()

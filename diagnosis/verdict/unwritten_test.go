@@ -13,7 +13,6 @@ import (
 // That nothing ever stored to a global variable is said where it is so, and not where a
 // system call or a store gave it the value that it has from the start.
 func TestNeverStored(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	const text = `
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +63,6 @@ int main(int argc, char **argv)
 // A variable that nothing stored to has its initialiser, or is uninitialised if it has none.
 // What is stored after it was read is a store, and a setting that decides an exit is no cause.
 func TestStartValues(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	const text = `
 #include <stdlib.h>
 #include <string.h>
