@@ -2,7 +2,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +49,10 @@ func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	misnamed := refuseHelp(root)
-	err := cmp.Or(root.ExecuteContext(ctx), *misnamed)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = *misnamed
+	}
 	if err == nil {
 		return exitOK
 	}

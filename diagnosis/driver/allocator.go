@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"diagnose/agent"
@@ -29,20 +28,16 @@ func environment(p *image.Process) (list []string) {
 	if !found {
 		return nil
 	}
-	var b [word]byte
-	pointer := func(at evidence.Addr) evidence.Addr {
-		if n, err := p.ReadMemory(at, b[:]); err != nil || n != word {
-			return 0
-		}
-		return evidence.Addr(binary.LittleEndian.Uint64(b[:]))
+	at, err := image.Uint64(p, s.Addr)
+	if err != nil {
+		return nil
 	}
-	at := pointer(s.Addr)
-	for i := range evidence.Addr(mostEntries) {
-		entry := pointer(at + i*word)
-		if at == 0 || entry == 0 {
+	for i := range uint64(mostEntries) {
+		entry, err := image.Uint64(p, evidence.Addr(at+i*word))
+		if err != nil || entry == 0 {
 			break
 		}
-		if text, whole, err := image.CString(p, entry, mostEntry); err == nil && whole {
+		if text, whole, err := image.CString(p, evidence.Addr(entry), mostEntry); err == nil && whole {
 			list = append(list, text)
 		}
 	}

@@ -76,23 +76,22 @@ func readMain(p *image.Process, main image.Symbol) (code mainCode) {
 		line int
 	}
 	var begins []beginning
+	insts, undecodable := x86.Function(b, uint64(main.Addr))
+	if undecodable > 0 {
+		return mainCode{}
+	}
 	line := 0
-	for at := 0; at < len(b); {
-		pc := main.Addr + evidence.Addr(at)
-		inst, err := x86.Decode(b[at:], uint64(pc))
-		if err != nil || inst.Len == 0 {
-			return mainCode{}
-		}
+	for i := range insts {
+		pc := evidence.Addr(insts[i].PC)
 		calls := p.Symbolize(pc, image.AtInstruction)
 		if now := calls[len(calls)-1].Site.Line; now != line && now != 0 {
 			line = now
 			begins = append(begins, beginning{pc, now})
 		}
-		if inst.Flow == x86.FlowReturn {
+		if insts[i].Flow == x86.FlowReturn {
 			closing[line] = true
 			code.returns = append(code.returns, pc)
 		}
-		at += inst.Len
 	}
 	for _, x := range begins {
 		if !closing[x.line] {
