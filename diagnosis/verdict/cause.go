@@ -94,7 +94,7 @@ func (c *chain) kind() evidence.CauseKind {
 		return last.kind
 	case last.returned != nil && !c.unwritten:
 		return last.returned.kind
-	case c.afterFree != nil:
+	case c.afterFree():
 		return evidence.CauseUseAfterFree
 	case c.unwritten:
 		return evidence.CauseUninitialised
@@ -371,8 +371,8 @@ func (c *chain) freedCause() *evidence.Cause {
 
 // usedAfterFree is for a bad value that was read from memory which had been freed.
 func (c *chain) usedAfterFree() *evidence.Cause {
-	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: c.victim.name, Site: c.afterFree.seen.Site, Proof: evidence.Replayed,
-		Summary: fmt.Sprintf("%s freed the memory of %s", where(&c.afterFree.seen), c.victim.name), Story: []evidence.CauseStep{c.endStep()}}
+	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: c.victim.name, Site: c.origin.seen.Site, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("%s freed the memory of %s", where(&c.origin.seen), c.victim.name), Story: []evidence.CauseStep{c.endStep()}}
 	if s := c.Case.Failure.Site; s != nil {
 		out.Summary += fmt.Sprintf(", which %s still uses", siteText(s))
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " uses it", Site: s, Proof: evidence.FromCore})
@@ -393,7 +393,7 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 		return &evidence.Cause{Kind: kind, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
 			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
 	}
-	if c.afterFree != nil {
+	if c.afterFree() {
 		return c.usedAfterFree()
 	}
 	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed, Object: c.never,

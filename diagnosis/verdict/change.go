@@ -59,7 +59,7 @@ func (c *chain) credit(cause *evidence.Cause, x *change) {
 		last++
 	}
 	nearer := *c
-	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin, nearer.afterFree = c.links[:last+1], "", false, false, nil, nil
+	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = c.links[:last+1], "", false, false, nil
 	if out := nearer.cause(); out != nil {
 		out.Story, out.Experiments = cause.Story, cause.Experiments
 		*cause = *out
@@ -126,7 +126,7 @@ const noLink = -1
 // changes are the experiments that a chain suggests, the gentlest first.
 func (c *chain) changes() []change {
 	switch {
-	case c.dead, c.afterFree != nil && len(c.links) == 0:
+	case c.dead, c.afterFree() && len(c.links) == 0:
 		return nil // what passes there is chance
 	case c.unwritten && len(c.links) == 0:
 		return c.valueReplaced()

@@ -55,7 +55,7 @@ func (c *chain) elsewhere(v *victim) *victim {
 
 // retract leaves nothing of what allocated has said.
 func (c *chain) retract(v *victim) {
-	c.unwritten, c.given, c.neverStored, c.initialised, c.afterFree = false, false, false, false, nil
+	c.unwritten, c.given, c.neverStored, c.initialised = false, false, false, false
 	c.never, c.beside, c.origin = nil, nil, nil
 	c.end = "where the value of " + v.name + " came from is not known"
 }

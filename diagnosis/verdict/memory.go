@@ -133,11 +133,8 @@ type chain struct {
 	// a free, a function's entry.
 	links []link
 	made  *link
-	// origin is the allocation of the last memory, if nothing wrote to that since.
+	// origin is the allocation of the last memory, or its free, if nothing wrote to that since.
 	origin *link
-	// afterFree is the free of the last memory, if nothing wrote to that since: what is there is not
-	// the program's.
-	afterFree *link
 	// never is the heap object that nothing wrote to there; beside the one behind which
 	// the memory lies.
 	never, beside *evidence.HeapObject

@@ -42,7 +42,7 @@ func (c *chain) allocated(v *victim, made *link) {
 	}
 	switch {
 	case made.call.frees():
-		c.unwritten, c.afterFree = true, made
+		c.unwritten = true
 		c.end = fmt.Sprintf("%s is in memory that %s freed by %s, and nothing wrote to it after that", v.name, where(&made.seen), evidence.ShortName(name))
 	case name == "calloc":
 		c.unwritten = len(c.links) == 0 // else it may be meant
@@ -52,6 +52,12 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
 	}
 	c.origin = made
+}
+
+// afterFree reports whether nothing wrote to the last memory since it was freed: what is there is
+// not the program's.
+func (c *chain) afterFree() bool {
+	return c.unwritten && c.origin != nil && c.origin.call != nil && c.origin.call.frees()
 }
 
 // objectBefore is the heap object behind whose end the failing instruction's value lay;
