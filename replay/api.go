@@ -39,6 +39,9 @@ type StepWindow = step.StepWindow
 // library.
 type Stepped = step.Stepped
 
+// Executed is an instruction that a StepRequest reports.
+type Executed = step.Executed
+
 // Comparison is the comparison of a replay's end with the recorded one.
 type Comparison = verify.Comparison
 

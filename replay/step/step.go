@@ -21,13 +21,33 @@ type Stepping struct {
 	// as at a Moment. Share bounds those of a thread between two events; 0: no bound. The thread
 	// executes the rest at full speed, and Result.StepsCut is set.
 	Most, Share uint64
-	// On is called for each access, in order, and for each return from a function of the recording
-	// library.
+	// On, if set, is called for each access, in order, and for each return from a function of the
+	// recording library.
 	On func(*Stepped)
 	// Calls, if not empty, are functions of the recording library. Then nothing is stepped, and On
 	// is called only for returns from those functions: from the first of them, as many as there
 	// are free debug registers.
 	Calls []evidence.Addr
+	// Each, if set, is called before each instruction. Then no loop is left.
+	Each func(*Executed)
+}
+
+// Executed is an instruction that a thread is about to execute.
+type Executed struct {
+	Thread            uint32
+	Ordinal, Position uint64 // as in Stepped
+	PC                uint64
+	// General are the general registers, by x86.Reg; Flags is the flags register, FSBase and GSBase
+	// are the bases of these segments.
+	General               [16]uint64
+	Flags, FSBase, GSBase uint64
+	// Again: what was told before of this thread did not happen, because it was preempted.
+	Again bool
+	// Called is the function of the recording library that has just returned; 0: none, or it is
+	// not known.
+	Called uint64
+	// Inst is the instruction; nil: its bytes are none.
+	Inst *x86.Inst
 }
 
 // StepWindow is the part of a thread from after its event From to the event that follows To.
@@ -217,7 +237,21 @@ func (st *Stepper) Stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool
 		return false, st.enterLibrary(t, regs)
 	}
 	st.observe(t, regs, true)
+	st.tell(t, regs, false, 0)
+	if st.Each != nil {
+		return false, nil
+	}
 	return false, st.leaveLoop(t)
+}
+
+// tell reports the next instruction to Each.
+func (st *Stepper) tell(t *tracee.Thread, regs *ptrace.Registers, again bool, called uint64) {
+	if st.Each == nil {
+		return
+	}
+	s := st.threads[t]
+	st.Each(&Executed{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: regs.Rip, General: tracee.GeneralRegisters(regs),
+		Flags: regs.Eflags, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Again: again, Called: called, Inst: st.instruction(regs.Rip)})
 }
 
 // leaveRest runs a thread at full speed through the rest of a long step.
@@ -312,7 +346,8 @@ func (st *Stepper) CameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 		return nil
 	}
 	st.observe(t, regs, true)
-	if called != 0 && s.ordinal == ordinal {
+	st.tell(t, regs, false, called)
+	if called != 0 && s.ordinal == ordinal && st.On != nil {
 		st.On(&Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.count(regs.Rip), Behind: s.behind, Called: evidence.Addr(called), First: s.first})
 	}
@@ -351,7 +386,9 @@ func (st *Stepper) deliver(s *state, next, count uint64) {
 	for i := range s.pending {
 		x := &s.pending[i]
 		x.Next, x.NextCount = evidence.Addr(next), count
-		st.On(x)
+		if st.On != nil {
+			st.On(x)
+		}
 	}
 	s.pending = s.pending[:0]
 }
@@ -384,6 +421,7 @@ func (st *Stepper) Unparked(t *tracee.Thread, regs *ptrace.Registers) error {
 		return err
 	}
 	st.observe(t, regs, false)
+	st.tell(t, regs, true, 0)
 	return nil
 }
 
