@@ -1,0 +1,139 @@
+package flow
+
+import (
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image/x86"
+)
+
+// Object is a run of memory that the heap handed out, or that was mapped.
+type Object struct {
+	Addr evidence.Addr
+	Size uint64
+	// Made and Freed are the steps of the calls; Freed is -1 if it was not freed in the trace.
+	Made, Freed int
+	// By and FreedBy are the functions called.
+	By, FreedBy string
+}
+
+// heap are the objects in the order in which they were made.
+type heap struct{ objects []Object }
+
+// note takes a call of the recording library, if it is one of the heap's. The arguments are the registers
+// at the call, the last instruction before it.
+func (h *heap) note(t *Trace, n int) {
+	s := &t.steps[n]
+	name := t.calls[s.called]
+	if s.called == 0 || s.previous < 0 || name == "" {
+		return
+	}
+	a := &t.steps[s.previous].general
+	result := evidence.Addr(s.general[x86.RAX])
+	first, second := a[x86.RDI], a[x86.RSI]
+	switch {
+	case strings.HasPrefix(name, "_Znw"), strings.HasPrefix(name, "_Zna"), strings.HasPrefix(name, "operator new"):
+		name = "operator new"
+	case strings.HasPrefix(name, "_Zdl"), strings.HasPrefix(name, "_Zda"), strings.HasPrefix(name, "operator delete"):
+		name = "operator delete"
+	}
+	switch name {
+	case "operator new", "malloc", "valloc", "pvalloc":
+		h.made(t, n, result, first, name)
+	case "calloc":
+		h.made(t, n, result, first*second, name)
+		t.setRange(n, result, first*second, Constant, name, 0)
+	case "memalign", "aligned_alloc":
+		h.made(t, n, result, second, name)
+	case "realloc", "reallocarray":
+		size := second
+		if name == "reallocarray" {
+			size *= a[x86.RDX]
+		}
+		old := h.at(evidence.Addr(first), n)
+		kept := uint64(0)
+		if old != nil {
+			kept = min(old.Size, size)
+		}
+		h.freed(t, n, evidence.Addr(first), name)
+		h.made(t, n, result, size, name)
+		if kept > 0 {
+			t.setRange(n, result, kept, Copied, name, first)
+		}
+	case "free", "cfree", "operator delete":
+		h.freed(t, n, evidence.Addr(first), name)
+	}
+}
+
+func (h *heap) made(t *Trace, n int, addr evidence.Addr, size uint64, name string) {
+	if addr == 0 || size > 1<<47 {
+		return
+	}
+	h.objects = append(h.objects, Object{Addr: addr, Size: size, Made: n, Freed: -1, By: name})
+	t.setRange(n, addr, size, Allocated, name, 0)
+}
+
+func (h *heap) freed(t *Trace, n int, addr evidence.Addr, name string) {
+	if o := h.at(addr, n); o != nil && o.Addr == addr {
+		o.Freed, o.FreedBy = n, name
+		t.setRange(n, addr, o.Size, Freed, name, 0)
+	}
+}
+
+// mapped notes that a system call mapped or unmapped memory. What is only unmapped in part is no object any more.
+func (h *heap) mapped(n int, m mapping) {
+	for i := range h.objects {
+		o := &h.objects[i]
+		if o.By != mapped || o.Freed >= 0 || o.Addr >= m.addr+evidence.Addr(m.size) || m.addr >= o.Addr+evidence.Addr(o.Size) {
+			continue
+		}
+		if o.Freed, o.FreedBy = n, "munmap"; m.addr > o.Addr || m.addr+evidence.Addr(m.size) < o.Addr+evidence.Addr(o.Size) {
+			o.Made = len(h.objects) + 1<<30 // at no step
+		}
+	}
+	if !m.gone {
+		h.objects = append(h.objects, Object{Addr: m.addr, Size: m.size, Made: n, Freed: -1, By: mapped})
+	}
+}
+
+// mapped is By of what was mapped.
+const mapped = "mmap"
+
+// at is the object that was in use at an address when step n began; nil: there was none.
+func (h *heap) at(addr evidence.Addr, n int) *Object {
+	for i := range slices.Backward(h.objects) {
+		o := &h.objects[i]
+		if o.Made < n && addr >= o.Addr && addr < o.Addr+evidence.Addr(max(o.Size, 1)) && (o.Freed < 0 || o.Freed >= n) {
+			return o
+		}
+	}
+	return nil
+}
+
+// setRange notes that a call of the heap decided what is in memory.
+func (t *Trace) setRange(n int, addr evidence.Addr, size uint64, kind Kind, call string, from uint64) {
+	if size > 0 {
+		t.ranges = append(t.ranges, writtenRange{at: int32(n), addr: uint64(addr), size: size, kind: kind, call: call, from: from})
+	}
+}
+
+// ObjectAt is the last object that was made at an address before step n, in use or freed; nil: the trace has none.
+func (t *Trace) ObjectAt(addr evidence.Addr, n int) *Object {
+	for i := range slices.Backward(t.heap.objects) {
+		o := &t.heap.objects[i]
+		if o.Made < n && addr >= o.Addr && addr < o.Addr+evidence.Addr(max(o.Size, 1)) {
+			return o
+		}
+	}
+	return nil
+}
+
+// ObjectMade is the object that step n made; nil: none.
+func (t *Trace) ObjectMade(n int) *Object {
+	i := slices.IndexFunc(t.heap.objects, func(o Object) bool { return o.Made == n })
+	if i < 0 {
+		return nil
+	}
+	return &t.heap.objects[i]
+}

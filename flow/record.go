@@ -1,0 +1,289 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+	"diagnose/replay"
+	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+	"golang.org/x/sys/unix"
+)
+
+// Request says which part of a recording is traced.
+type Request struct {
+	// Windows are the parts, by thread; nil: all threads from their first event on.
+	Windows map[uint32]replay.StepWindow
+	// Most bounds the instructions of all threads; 0: MostSteps. A trace with more is Cut.
+	Most  uint64
+	Image image.Options
+	// Progress, if set, is called from time to time with the number of instructions.
+	Progress func(done uint64)
+}
+
+// MostSteps is the usual bound of instructions: 10 to 30 us and 200 bytes each.
+const MostSteps = 500_000
+
+// EndError says that the replay did not end as the recording did, so its steps are those of another run.
+type EndError struct {
+	End    replay.EndKind
+	Moment evidence.Moment
+}
+
+func (e *EndError) Error() string {
+	return fmt.Sprintf("flow: the traced replay ended differently: %v at %v", e.End, e.Moment)
+}
+
+// Record replays a part of a recording one instruction at a time.
+func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, error) {
+	timing, err := rec.Timing()
+	if err != nil {
+		return nil, err
+	}
+	if timing == "" {
+		timing = record.TimingEager
+	}
+	if q.Most == 0 {
+		q.Most = MostSteps
+	}
+	r := newRecorder(q.Progress)
+	windows, err := q.windows(rec.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readLog(rec.Log); err != nil {
+		return nil, err
+	}
+	result, err := replay.Run(ctx, rec, replay.StepRequest{
+		Common:   replay.Common{Timing: timing, Image: q.Image, Unnamed: true, AtEnd: r.atEnd},
+		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each},
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch r.trace.Cut = result.End == replay.EndMoment; {
+	case !r.trace.Cut && result.End != replay.EndFailure && result.End != replay.EndExit:
+		return nil, &EndError{result.End, result.Moment}
+	}
+	r.trace.finish()
+	return r.trace, nil
+}
+
+func (q *Request) windows(log *eventlog.Log) (map[uint32]replay.StepWindow, error) {
+	if q.Windows != nil {
+		return q.Windows, nil
+	}
+	windows := map[uint32]replay.StepWindow{}
+	for _, thread := range log.Threads() {
+		windows[thread] = replay.StepWindow{From: 1, To: ^uint64(0) >> 1}
+	}
+	return windows, nil
+}
+
+// recorder makes a trace of what a replay reports.
+type recorder struct {
+	trace    *Trace
+	progress func(uint64)
+}
+
+func newRecorder(progress func(uint64)) *recorder {
+	return &recorder{progress: progress, trace: &Trace{last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event]mapping{}}}
+}
+
+// readLog notes the memory that events wrote.
+func (r *recorder) readLog(log *eventlog.Log) error {
+	for _, thread := range log.Threads() {
+		for e, err := range log.Events(thread) {
+			if err != nil {
+				break // what is missing is behind all that is known
+			}
+			if m, ok := mappingOf(e); ok {
+				r.trace.mappings[event{thread, e.Ordinal}] = m
+			}
+			for _, p := range e.Payloads {
+				if p.Kind == eventlog.PayloadOut && p.Addr != 0 && len(p.Data) > 0 {
+					at := event{thread, e.Ordinal}
+					r.trace.outputs[at] = append(r.trace.outputs[at], output{p.Addr, uint64(len(p.Data)), callName(e)})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// mappingOf returns the memory that a system call mapped or unmapped.
+func mappingOf(e *eventlog.Event) (m mapping, ok bool) {
+	const page = 4096
+	if e.Kind != eventlog.KindSyscall || len(e.Args) < 2 {
+		return m, false
+	}
+	switch {
+	case e.Object == unix.SYS_MMAP && e.Result > 0:
+		return mapping{evidence.Addr(e.Result), (e.Args[1] + page - 1) &^ (page - 1), false}, true
+	case e.Object == unix.SYS_MUNMAP && e.Result == 0:
+		return mapping{evidence.Addr(e.Args[0]), (e.Args[1] + page - 1) &^ (page - 1), true}, true
+	}
+	return m, false
+}
+
+// callName is the name of the system call of an event, or of its kind.
+func callName(e *eventlog.Event) string {
+	if e.Kind == eventlog.KindSyscall {
+		return eventlog.SyscallName(e.Object)
+	}
+	return e.Kind.String()
+}
+
+// each takes the next instruction of a thread.
+func (r *recorder) each(x *replay.Executed) {
+	t := r.trace
+	previous, known := t.last[x.Thread]
+	if !known {
+		previous = -1
+	}
+	if x.Again && known && !t.steps[previous].library && t.steps[previous].pc == x.PC {
+		// It was preempted before it; the instruction takes place now.
+		t.steps[previous].pc, t.steps[previous].library = 0, true
+		t.steps[previous].called = notExecuted
+	}
+	s := step{pc: x.PC, general: x.General, flags: x.Flags, fsBase: x.FSBase, gsBase: x.GSBase, thread: x.Thread, previous: previous, ordinal: x.Ordinal}
+	if known && r.interrupted(&t.steps[previous], x) {
+		gap := s
+		gap.library, gap.called = true, evidence.Addr(x.Called)
+		t.steps = append(t.steps, gap)
+		s.previous = int32(len(t.steps) - 1)
+		if x.Called != 0 {
+			t.calls[gap.called] = ""
+		}
+	}
+	if t.instructions[x.PC] == nil {
+		t.instructions[x.PC] = newInstruction(x.Inst)
+	}
+	t.last[x.Thread] = int32(len(t.steps))
+	t.steps = append(t.steps, s)
+	if n := len(t.steps); r.progress != nil && n%4096 == 0 {
+		r.progress(uint64(n))
+	}
+}
+
+// notExecuted is the function of a step that did not take place.
+const notExecuted = evidence.Addr(1)
+
+// interrupted reports whether something happened between two instructions of a thread: in the recording library, in
+// the kernel, or a signal.
+func (r *recorder) interrupted(before *step, x *replay.Executed) bool {
+	if x.Called != 0 || before.ordinal != x.Ordinal || before.called == notExecuted {
+		return true
+	}
+	i := r.trace.instructions[before.pc]
+	if i == nil || i.inst == nil {
+		return true
+	}
+	next := before.pc + uint64(i.inst.Len)
+	switch i.inst.Flow {
+	case x86.FlowNext:
+		return x.PC != next && (x.PC != before.pc || !i.inst.Repeats())
+	case x86.FlowBranch:
+		return x.PC != next && x.PC != i.inst.Target
+	case x86.FlowJump, x86.FlowCall:
+		return i.inst.HasTarget && x.PC != i.inst.Target
+	case x86.FlowReturn:
+		return false
+	}
+	return true
+}
+
+func newInstruction(inst *x86.Inst) *instruction {
+	i := &instruction{inst: inst}
+	if inst == nil {
+		return i
+	}
+	i.transfers = transfer.Of(inst)
+	for _, x := range i.transfers {
+		switch x.To.Space {
+		case transfer.General:
+			i.general |= 1 << x.To.Num
+		case transfer.Memory:
+			i.memory = true
+		}
+	}
+	return i
+}
+
+// atEnd names the functions of the library.
+func (r *recorder) atEnd(s *replay.Stopped) error {
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	for addr := range r.trace.calls {
+		if symbol, ok := p.SymbolAt(addr); ok {
+			r.trace.calls[addr] = strings.TrimPrefix(symbol.Name, "dg_own")
+		}
+	}
+	return nil
+}
+
+// finish makes the indices.
+func (t *Trace) finish() {
+	t.written = map[uint64][]int32{}
+	for n := range t.steps {
+		s := &t.steps[n]
+		if s.library {
+			t.addLibrary(n)
+			continue
+		}
+		i := t.instructions[s.pc]
+		if i == nil || !i.memory {
+			continue
+		}
+		for k := range i.transfers {
+			if to := i.transfers[k].To; to.Space == transfer.Memory && t.happens(s, i) {
+				if l, ok := t.locate(s, i, to); ok {
+					t.addWrite(n, l)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(t.ranges, func(a, b writtenRange) int { return int(a.at - b.at) })
+}
+
+// addWrite notes that a step writes to memory.
+func (t *Trace) addWrite(n int, l Location) {
+	for word := uint64(l.Addr) >> 3; word <= (uint64(l.Addr)+uint64(l.Size)-1)>>3; word++ {
+		list := t.written[word]
+		if len(list) == 0 || list[len(list)-1] != int32(n) {
+			t.written[word] = append(list, int32(n))
+		}
+	}
+}
+
+// addLibrary notes what a step in the library did to memory.
+func (t *Trace) addLibrary(n int) {
+	s := &t.steps[n]
+	if s.called == notExecuted {
+		return
+	}
+	first := uint64(0)
+	if s.previous >= 0 {
+		first = t.steps[s.previous].ordinal
+	}
+	for ordinal := first + 1; ordinal <= s.ordinal && ordinal-first < mostEvents; ordinal++ {
+		if m, ok := t.mappings[event{s.thread, ordinal}]; ok {
+			t.heap.mapped(n, m)
+		}
+		for _, o := range t.outputs[event{s.thread, ordinal}] {
+			t.ranges = append(t.ranges, writtenRange{at: int32(n), addr: uint64(o.addr), size: o.size, kind: Input, call: o.call})
+		}
+	}
+	t.heap.note(t, n)
+}
+
+// mostEvents bounds the events of one step: a thread that ran without being stepped may have many.
+const mostEvents = 1 << 16
