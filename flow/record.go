@@ -101,7 +101,7 @@ func (r *recorder) readLog(log *eventlog.Log) error {
 	for _, thread := range log.Threads() {
 		for e, err := range log.Events(thread) {
 			if err != nil {
-				break // what is missing is behind all that is known
+				break // a damaged log: the events up to there are known
 			}
 			if m, ok := mappingOf(e); ok {
 				r.trace.mappings[event{thread, e.Ordinal}] = m

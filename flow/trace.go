@@ -28,7 +28,7 @@ type Trace struct {
 
 // step is one instruction, before it is executed, or what happened in the recording library.
 type step struct {
-	pc uint64 // of a step in the library: where the thread went on
+	pc uint64 // of a step in the library: the address at which the thread continues
 	// general and flags are the registers before an instruction, and those after a step in the library.
 	general        [16]uint64
 	flags          uint64
@@ -41,7 +41,7 @@ type step struct {
 	called  evidence.Addr // the library's function, if it is known
 }
 
-// instruction is what is known of one address.
+// instruction describes the code at one address.
 type instruction struct {
 	inst      *x86.Inst
 	transfers []transfer.Transfer

@@ -208,7 +208,7 @@ func (b *transferTest) within(p transfer.Place, s spot) int {
 	return off - p.Off
 }
 
-// address is where a memory operand lies in the data.
+// address is the offset of a memory operand in the data.
 func (b *transferTest) address(n int) (int, bool) {
 	m := &b.x.Inst.Operands[n].Memory
 	at, ok := m.Address(func(r x86.Reg) (uint64, bool) { return *general(&b.start.Regs, r), true })

@@ -52,6 +52,8 @@ type Program struct {
 	Events map[string]uint64
 	// Never is why it cannot be replayed; empty: it can.
 	Never string
+	// Clang: it is compiled with clang.
+	Clang bool
 	// Varies is why the state of its other threads at the end may differ; empty:
 	// it is identical.
 	Varies string
@@ -123,7 +125,11 @@ func Read(path string) (*Program, error) {
 // Build compiles the program.
 func (p *Program) Build(t testing.TB) string {
 	t.Helper()
-	cc, err := exec.LookPath(map[string]string{".c": "cc", ".cc": "c++"}[filepath.Ext(p.Source)])
+	compilers := map[string]string{".c": "cc", ".cc": "c++"}
+	if p.Clang {
+		compilers = map[string]string{".c": "clang", ".cc": "clang++"}
+	}
+	cc, err := exec.LookPath(compilers[filepath.Ext(p.Source)])
 	if err != nil {
 		t.Skip(err)
 	}

@@ -41,7 +41,7 @@ type Executed struct {
 	// are the bases of these segments.
 	General               [16]uint64
 	Flags, FSBase, GSBase uint64
-	// Again: what was told before of this thread did not happen, because it was preempted.
+	// Again: the report before this one of the thread did not come true, because it was preempted.
 	Again bool
 	// Called is the function of the recording library that has just returned; 0: none, or it is
 	// not known.

@@ -1,0 +1,246 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// low is the size of the lowest memory, which no program has (mmap_min_addr(5)).
+const low = 0x10000
+
+// points reports whether a value is an address in memory that the process has, or had on its heap.
+func (f *follower) points(v uint64, n int) bool {
+	return v >= low && (f.trace.ObjectAt(evidence.Addr(v), n) != nil || f.program.Mapped(evidence.Addr(v)))
+}
+
+// access ends the way at memory operand k of step n, if it breaks a rule: the object that its pointer was derived from was
+// freed, or the access is outside of it.
+func (f *follower) access(n, k int) bool {
+	o := &f.trace.Step(n).Inst.Operands[k]
+	addr, known := f.trace.Address(n, k)
+	if !known {
+		return false
+	}
+	for _, r := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
+		if !r.General() || r == x86.RSP || r == o.Memory.Index && o.Memory.Scale != 1 {
+			continue
+		}
+		object := f.derived(flow.Register(f.trace.Step(n).Thread, r, 8), n)
+		if object == nil || object.Made >= n {
+			continue
+		}
+		freed := object.Freed >= 0 && object.Freed < n
+		end := object.Addr + evidence.Addr(object.Size)
+		outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
+		if !freed && !outside {
+			return false
+		}
+		w := f.way
+		w.Object, w.Access, w.AccessPC = object, n, f.ownPlace(n)
+		w.Write = o.Access == evidence.Write || o.Access == evidence.ReadWrite
+		if freed && !outside {
+			f.end(Freed, object.Freed)
+			w.Call = object.FreedBy
+			return true
+		}
+		if w.Beyond = int64(addr) - int64(object.Addr); addr >= end {
+			w.Beyond = int64(addr-end) + 1
+		}
+		f.end(Outside, n)
+		w.Led = f.led(n, k, object)
+		return true
+	}
+	return false
+}
+
+// derived is the object that a pointer was derived from, by copies and by additions of what is no pointer; nil: it
+// is not known.
+func (f *follower) derived(l flow.Location, n int) *flow.Object {
+	for range mostSteps {
+		d := f.trace.Define(l, n)
+		switch d.Kind {
+		case flow.Result:
+			if o := f.trace.ObjectMade(d.At); o != nil {
+				return o
+			}
+			return nil
+		case flow.Copied:
+			l, n = d.From[0], d.At
+			if l.Size < 8 {
+				return nil
+			}
+		case flow.Computed:
+			next, ok := f.pointerOf(d)
+			if !ok {
+				return nil
+			}
+			l, n = next, d.At
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// pointerOf is the operand of an addition or the like that is a pointer; ok is false if none is or several are.
+func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
+	inst := f.trace.Step(d.At).Inst
+	switch inst.Op {
+	case "add", "lea", "sub", "and", "inc", "dec", "xadd":
+	default:
+		return l, false
+	}
+	for _, x := range d.From {
+		if x.Space == transfer.Flag || x.Size < 8 {
+			continue
+		}
+		v, known := f.value(x, d.At)
+		if !known {
+			return l, false
+		}
+		if !f.points(v, d.At) {
+			continue
+		}
+		if ok {
+			return l, false // the difference of two pointers, or a sum with one
+		}
+		l, ok = x, true
+	}
+	return l, ok
+}
+
+// address follows what made the address of operand k of step n bad.
+func (f *follower) address(n, k int) {
+	m := &f.trace.Step(n).Inst.Operands[k].Memory
+	thread := f.trace.Step(n).Thread
+	base, index := flow.Register(thread, m.Base, 8), flow.Register(thread, m.Index, 8)
+	switch {
+	case m.Base.General() && m.Index.General():
+		if f.points(f.trace.Register(n, m.Base), n) {
+			f.link(Offset, n, index)
+			f.follow(index, n)
+			return
+		}
+		if f.points(f.trace.Register(n, m.Index), n) && m.Scale == 1 {
+			f.link(Offset, n, base)
+			f.follow(base, n)
+			return
+		}
+		f.follow(base, n)
+	case m.Base.General():
+		f.follow(base, n)
+	case m.Index.General():
+		f.follow(index, n)
+	default:
+		f.end(Undecided, n)
+	}
+}
+
+// wrong chooses between two operands of a computation: of a pointer and an offset the offset, of two
+// numbers the one that most of the result is made of.
+func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind LinkKind, ok bool) {
+	var v [2]uint64
+	for i := range from {
+		if v[i], ok = f.value(from[i], d.At); !ok {
+			return 0, 0, false
+		}
+	}
+	op := f.trace.Step(d.At).Inst.Op
+	switch first, second := f.points(v[0], d.At) && from[0].Size == 8, f.points(v[1], d.At) && from[1].Size == 8; {
+	case first && second:
+		return 0, 0, false
+	case (op == "add" || op == "lea" || op == "sub") && first:
+		return 1, Offset, true
+	case (op == "add" || op == "lea") && second:
+		return 0, Offset, true
+	}
+	if op != "add" && op != "lea" && op != "imul" && op != "sub" {
+		return 0, 0, false
+	}
+	const much = 16
+	a, b := magnitude(v[0], from[0].Size), magnitude(v[1], from[1].Size)
+	switch {
+	case a/much > b:
+		return 0, Computed, true
+	case b/much > a:
+		return 1, Computed, true
+	}
+	return 0, 0, false
+}
+
+func magnitude(v uint64, size int) uint64 {
+	shift := 64 - 8*size
+	if s := int64(v<<shift) >> shift; s < 0 {
+		return uint64(-s)
+	}
+	return v
+}
+
+// led is how the address of an access outside of an object came to be so: from the step that made it leave the object.
+func (f *follower) led(n, k int, object *flow.Object) *Way {
+	if f.depth == mostDepth {
+		return nil
+	}
+	m := &f.trace.Step(n).Inst.Operands[k].Memory
+	thread := f.trace.Step(n).Thread
+	inside := func(v uint64) bool {
+		return evidence.Addr(v) >= object.Addr && evidence.Addr(v) <= object.Addr+evidence.Addr(object.Size)
+	}
+	inner := &follower{trace: f.trace, program: f.program, way: &Way{Step: -1}, depth: f.depth + 1}
+	if m.Index.General() && m.Base.General() && inside(f.trace.Register(n, m.Base)) {
+		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
+		inner.follow(flow.Register(thread, m.Index, 8), n)
+		return inner.way
+	}
+	// Go back along the pointer to the addition that made it leave.
+	l := flow.Register(thread, m.Base, 8)
+	for range mostSteps {
+		d := f.trace.Define(l, n)
+		switch d.Kind {
+		case flow.Copied:
+			if d.Part.Space == transfer.Memory {
+				inner.link(Stored, d.At, d.Part)
+			}
+			l, n = d.From[0], d.At
+			continue
+		case flow.Computed:
+		default:
+			return inner.way
+		}
+		next, ok := f.pointerOf(d)
+		if !ok {
+			return inner.way
+		}
+		if v, known := f.value(next, d.At); !known || !inside(v) {
+			inner.counts = nil
+			l, n = next, d.At
+			continue
+		}
+		inner.counts = map[evidence.Addr][]int{}
+		inner.leaving(d, next)
+		return inner.way
+	}
+	return inner.way
+}
+
+// leaving follows the offset of the addition that made a pointer leave its object.
+func (f *follower) leaving(d flow.Definition, pointer flow.Location) {
+	f.link(Offset, d.At, d.Part)
+	for _, x := range f.operands(d) {
+		if x != pointer {
+			f.follow(x, d.At)
+			return
+		}
+	}
+	// A constant is added. In a loop its bound says how often.
+	if list := f.repeats(d.At); len(list) >= 3 {
+		f.counts[f.trace.Step(d.At).PC] = list
+		if l, n, ok := f.bound(list); ok {
+			f.follow(l, n)
+			return
+		}
+	}
+	f.end(Constant, d.At)
+}

@@ -1,0 +1,591 @@
+package provenance
+
+import (
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// Program says of the program what a trace does not have.
+type Program interface {
+	// Own reports whether code is the program's own, and not a library's or the compiler's.
+	Own(pc evidence.Addr) bool
+	// Foreign reports whether code is that of a runtime library, whose insides say nothing about the program.
+	Foreign(pc evidence.Addr) bool
+	// Code reports whether an address is in executable memory.
+	Code(addr evidence.Addr) bool
+	// Mapped reports whether an address is in memory of the process.
+	Mapped(addr evidence.Addr) bool
+	// Function names the function at a place, and the object that it is in.
+	Function(pc evidence.Addr) (name, module string)
+}
+
+// Failing follows the value that the failing instruction, the last step of a thread, could not use. ok is false if the
+// instruction reads no such value.
+func Failing(t *flow.Trace, p Program, thread uint32) (w *Way, ok bool) {
+	n := t.Last(thread)
+	if n < 0 {
+		return nil, false
+	}
+	s := t.Step(n)
+	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	if s.Inst == nil || !p.Code(s.PC) {
+		return f.jumped(n)
+	}
+	switch s.Inst.Op {
+	case "div", "idiv":
+		if place := divisor(s.Inst); place.Size > 0 {
+			f.follow(f.located(n, place), n)
+			return f.way, true
+		}
+	}
+	for k := range s.Inst.Operands {
+		o := &s.Inst.Operands[k]
+		if o.IsMemory && o.Access != "" {
+			if f.access(n, k) {
+				return f.way, true
+			}
+			f.address(n, k)
+			return f.way, true
+		}
+	}
+	return nil, false
+}
+
+// jumped follows the address to which a thread jumped, called or returned before step n.
+func (f *follower) jumped(n int) (w *Way, ok bool) {
+	at := f.trace.Previous(n)
+	if at < 0 || f.trace.Step(at).Inst == nil {
+		return nil, false
+	}
+	inst := f.trace.Step(at).Inst
+	for k := range inst.Operands {
+		o := &inst.Operands[k]
+		switch {
+		case inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump && inst.Flow != x86.FlowReturn:
+			return nil, false
+		case inst.Flow == x86.FlowReturn && o.IsMemory, inst.Flow != x86.FlowReturn && o.IsMemory && !o.Implicit:
+			addr, known := f.trace.Address(at, k)
+			if !known {
+				return nil, false
+			}
+			if inst.Flow == x86.FlowReturn || !f.access(at, k) {
+				f.follow(flow.Memory(addr, 8), at)
+			}
+			return f.typed(at, k), true
+		case inst.Flow != x86.FlowReturn && !o.IsImm && o.Reg.General() && !o.Implicit:
+			target := flow.Register(f.trace.Step(at).Thread, o.Reg, 8)
+			f.follow(target, at)
+			if d := f.trace.Define(target, at); d.Kind == flow.Copied && d.From[0].Space == transfer.Memory {
+				return f.typed(d.At, 1), true
+			}
+			return f.way, true
+		}
+	}
+	return nil, false
+}
+
+// typed replaces a way that ended in memory which never changed, if operand k of step n is in a table to which an
+// object points: then it is the object that is of another type.
+func (f *follower) typed(n, k int) *Way {
+	inst := f.trace.Step(n).Inst
+	if f.way.End != Initial || k >= len(inst.Operands) || !inst.Operands[k].IsMemory {
+		return f.way
+	}
+	table, at := inst.Operands[k].Memory.Base, n
+	if !table.General() {
+		return f.way
+	}
+	l := flow.Register(f.trace.Step(n).Thread, table, 8)
+	for range 8 { // copies, and an index into the table
+		d := f.trace.Define(l, at)
+		from := slices.DeleteFunc(slices.Clone(d.From), func(x flow.Location) bool { return x.Space == transfer.Flag })
+		if len(from) != 1 {
+			return f.way
+		}
+		if l, at = from[0], d.At; l.Space != transfer.Memory {
+			continue
+		}
+		if o := f.trace.ObjectAt(l.Addr, at); o != nil && o.Addr == l.Addr {
+			f.way.Object = o
+			f.end(Made, o.Made)
+			return f.way
+		}
+	}
+	return f.way
+}
+
+// Damaged follows memory that should not have been written: from the last store to it to what led that store there.
+func Damaged(t *flow.Trace, p Program, thread uint32, addr evidence.Addr, size int) (w *Way, ok bool) {
+	n := t.Last(thread)
+	if n < 0 {
+		return nil, false
+	}
+	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	d := t.Define(flow.Memory(addr, size), n+1)
+	if d.At < 0 || t.Step(d.At).Library {
+		return nil, false
+	}
+	for k := range t.Step(d.At).Inst.Operands {
+		o := &t.Step(d.At).Inst.Operands[k]
+		if o.IsMemory && (o.Access == evidence.Write || o.Access == evidence.ReadWrite) && f.access(d.At, k) {
+			return f.way, true
+		}
+	}
+	return nil, false
+}
+
+// Value follows bytes, as they are before step n.
+func Value(t *flow.Trace, p Program, l flow.Location, n int) *Way {
+	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	f.follow(l, n)
+	return f.way
+}
+
+func divisor(inst *x86.Inst) transfer.Place {
+	o := &inst.Operands[0]
+	switch {
+	case o.IsMemory:
+		return transfer.Place{Space: transfer.Memory, Size: o.Size}
+	case o.Reg.General():
+		return transfer.Place{Space: transfer.General, Num: uint8(o.Reg), Size: o.Size}
+	}
+	return transfer.Place{}
+}
+
+// follower makes a way.
+type follower struct {
+	trace   *flow.Trace
+	program Program
+	way     *Way
+	// counts are the steps at which an instruction made the value, by its address.
+	counts map[evidence.Addr][]int
+	// depth bounds the ways within ways.
+	depth int
+	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
+	pieced int
+}
+
+// The bounds of a way.
+const (
+	mostSteps = 100_000 // definitions
+	mostLinks = 64
+	mostDepth = 3
+	recent    = 4 // links
+)
+
+// located is the storage of a place when step n is executed.
+func (f *follower) located(n int, p transfer.Place) flow.Location {
+	if p.Space == transfer.Memory {
+		addr, _ := f.trace.Address(n, int(p.Num))
+		return flow.Memory(addr+evidence.Addr(p.Off), p.Size)
+	}
+	return flow.Location{Thread: f.trace.Step(n).Thread, Space: p.Space, Num: p.Num, Off: p.Off, Size: p.Size}
+}
+
+// end ends the way.
+func (f *follower) end(kind EndKind, n int) {
+	f.way.End, f.way.Step = kind, n
+	if n >= 0 {
+		f.way.PC = f.ownPlace(n)
+	}
+}
+
+// link adds a link, once for what was linked just before.
+func (f *follower) link(kind LinkKind, n int, to flow.Location) {
+	pc := f.trace.Step(n).PC
+	if !f.program.Own(pc) {
+		if kind != Stored {
+			return
+		}
+		if pc = f.ownPlace(n); pc == 0 {
+			return
+		}
+	}
+	// A loop makes the same links again and again.
+	for k := len(f.way.Links) - 1; k >= max(0, len(f.way.Links)-recent); k-- {
+		if f.way.Links[k].PC == pc && f.way.Links[k].Kind == kind {
+			f.way.Links[k].Times++
+			return
+		}
+	}
+	if len(f.way.Links) == mostLinks {
+		return
+	}
+	l := Link{Kind: kind, Step: n, PC: pc, To: to, Times: 1}
+	l.Value, l.Known = f.value(to, n+1)
+	f.way.Links = append(f.way.Links, l)
+}
+
+// follow goes back from bytes as they are before step n.
+func (f *follower) follow(l flow.Location, n int) {
+	f.counts = map[evidence.Addr][]int{}
+	for range mostSteps {
+		d := f.trace.Define(l, n)
+		f.way.Where = d.Part
+		var more bool
+		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 {
+			if l, n, more = f.pieces(l, n, d); !more {
+				return
+			}
+			continue
+		}
+		if l, n, more = f.step(d, n); !more {
+			return
+		}
+	}
+	f.end(Undecided, n)
+}
+
+// step takes one definition; more: the way goes on at l, as it is before step n.
+func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, more bool) {
+	f.way.Call = d.Call
+	switch d.Kind {
+	case flow.Before:
+		if f.unset(d, used) {
+			return l, 0, false
+		}
+		if f.pieced > 0 {
+			f.end(Pieces, f.pieced) // text of the program's start is no value of a word
+			return l, 0, false
+		}
+		f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+		f.end(Initial, -1)
+		return l, 0, false
+	case flow.Input:
+		f.end(Input, d.At)
+		return l, 0, false
+	case flow.Result:
+		f.end(Returned, d.At)
+		return l, 0, false
+	case flow.Allocated, flow.Freed:
+		f.way.Object = f.trace.ObjectAt(d.Part.Addr, d.At+1)
+		f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+		f.end(Unset, d.At)
+		if d.Kind == flow.Freed {
+			f.way.End = Freed
+		}
+		return l, 0, false
+	case flow.Unknown:
+		f.end(Undecided, d.At)
+		return l, 0, false
+	}
+	if f.unset(d, used) {
+		return l, 0, false
+	}
+	if d.Part.Space == transfer.Memory && !f.trace.Step(d.At).Library {
+		f.link(Stored, d.At, d.Part)
+	}
+	if f.broken(d) {
+		return l, 0, false
+	}
+	switch d.Kind {
+	case flow.Constant:
+		f.end(Constant, d.At)
+		return l, 0, false
+	case flow.Copied:
+		return d.From[0], d.At, true
+	}
+	return f.computed(d)
+}
+
+// pieces handles a word that several steps made. If they copied it byte by byte from one place, the way goes on there.
+func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next flow.Location, at int, more bool) {
+	f.link(Stored, last.At, l)
+	if f.broken(last) {
+		return l, 0, false
+	}
+	for i := range l.Size {
+		from, made, ok := f.copied(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
+		switch {
+		case !ok, i > 0 && from.Addr != next.Addr+evidence.Addr(i):
+			f.end(Pieces, last.At)
+			return l, 0, false
+		case i == 0:
+			next, at = from, made
+		}
+	}
+	if next.Size = l.Size; f.pieced == 0 {
+		f.pieced = last.At
+	}
+	return next, at, true
+}
+
+// copied is the byte of memory that a byte in memory was last copied from, and when.
+func (f *follower) copied(l flow.Location, n int) (from flow.Location, at int, ok bool) {
+	for range 8 {
+		d := f.trace.Define(l, n)
+		if d.Kind != flow.Copied {
+			return l, 0, false
+		}
+		if l, n = d.From[0], d.At; l.Space == transfer.Memory {
+			return l, n, true
+		}
+	}
+	return l, 0, false
+}
+
+// broken ends the way at an access of the step that broke a rule.
+func (f *follower) broken(d flow.Definition) bool {
+	s := f.trace.Step(d.At)
+	if s.Inst == nil {
+		return false
+	}
+	for k := range s.Inst.Operands {
+		o := &s.Inst.Operands[k]
+		if o.IsMemory && o.Access != "" && !o.Implicit && f.access(d.At, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// unset ends the way at memory of a stack whose frame has returned between the store of its value and its use; or at memory
+// of a frame that has returned and was never stored to.
+func (f *follower) unset(d flow.Definition, used int) bool {
+	if d.Part.Space != transfer.Memory || !f.onStack(d.Part.Addr, used) {
+		return false
+	}
+	if d.At >= 0 && f.trace.Step(d.At).Thread != f.trace.Step(used).Thread {
+		return false
+	}
+	for n := used; n > d.At; n = f.trace.Previous(n) {
+		// The return address of the frame that has the memory is above it.
+		if s := f.trace.Step(n); s.Inst != nil && s.Inst.Flow == x86.FlowReturn && f.trace.Register(n, x86.RSP) > uint64(d.Part.Addr) {
+			f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+			f.end(Unset, d.At)
+			return true
+		}
+	}
+	return false
+}
+
+// onStack reports whether an address is in the part of the stack that the thread has used at a step.
+func (f *follower) onStack(addr evidence.Addr, n int) bool {
+	const (
+		far = 1 << 23
+		red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
+	)
+	low := f.trace.Register(n, x86.RSP) - red
+	return uint64(addr) >= low && uint64(addr)-low < far
+}
+
+// computed chooses the operand to follow.
+func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more bool) {
+	pc := f.trace.Step(d.At).PC
+	if f.program.Foreign(pc) {
+		f.returned(d.At)
+		return l, 0, false
+	}
+	f.counts[pc] = append(f.counts[pc], d.At)
+	if list := f.counts[pc]; len(list) >= 3 {
+		if l, n, ok := f.bound(list); ok {
+			return l, n, true
+		}
+	}
+	from := f.operands(d)
+	switch len(from) {
+	case 0:
+		f.end(Constant, d.At)
+		return l, 0, false
+	case 1:
+		f.link(Computed, d.At, d.Part)
+		return from[0], d.At, true
+	case 2:
+		if l, n, ok := f.common(from, d.At); ok {
+			f.link(Computed, d.At, d.Part)
+			return l, n, true
+		}
+		if k, kind, ok := f.wrong(d, from); ok {
+			f.link(kind, d.At, d.Part)
+			return from[k], d.At, true
+		}
+	}
+	f.link(Computed, d.At, d.Part)
+	f.end(Undecided, d.At)
+	return l, 0, false
+}
+
+// common is the value of which both operands were made by copies and by computations with constants: the way goes on
+// there, whichever of the two it takes.
+func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int, ok bool) {
+	type place struct {
+		l flow.Location
+		n int
+	}
+	var first []place
+	for k := range from {
+		x := place{from[k], n}
+		for range 32 {
+			d := f.trace.Define(x.l, x.n)
+			if k == 0 {
+				first = append(first, place{d.Part, d.At})
+			} else if slices.ContainsFunc(first, func(y place) bool { return y.n == d.At && d.At >= 0 && y.l == d.Part }) {
+				return x.l, x.n, true
+			}
+			operands := f.operands(d)
+			if len(operands) != 1 {
+				break
+			}
+			x = place{operands[0], d.At}
+		}
+	}
+	return l, 0, false
+}
+
+// operands are the bytes of which a step made others, without flags and constants.
+func (f *follower) operands(d flow.Definition) (list []flow.Location) {
+	if d.Kind != flow.Copied && d.Kind != flow.Computed {
+		return nil
+	}
+	for _, x := range d.From {
+		if x.Space != transfer.Flag && (d.Kind == flow.Copied || !f.constant(x, d.At)) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// constant reports whether bytes of a register are those of an instruction.
+func (f *follower) constant(l flow.Location, n int) bool {
+	for l.Space != transfer.Memory {
+		d := f.trace.Define(l, n)
+		switch d.Kind {
+		case flow.Constant:
+			return true
+		case flow.Copied:
+			l, n = d.From[0], d.At
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// returned ends the way at the call by which the program's own code entered a library.
+func (f *follower) returned(n int) {
+	f.end(Returned, n)
+	f.way.Call, _ = f.program.Function(f.trace.Step(n).PC)
+	if call := f.ownCall(n); call >= 0 {
+		f.way.Step, f.way.PC = call, f.trace.Step(call).PC
+		if entered := f.after(call); entered >= 0 {
+			if name, _ := f.program.Function(f.trace.Step(entered).PC); name != "" {
+				f.way.Call = name
+			}
+			f.converted(entered)
+		}
+	}
+}
+
+// converted goes on from the result of a function that converts text to where that was read.
+func (f *follower) converted(entered int) {
+	if name := strings.TrimLeft(f.way.Call, "_"); !strings.HasPrefix(name, "strto") && !strings.HasPrefix(name, "ato") || f.depth == mostDepth {
+		return
+	}
+	text := &follower{trace: f.trace, program: f.program, way: &Way{Step: -1}, depth: f.depth + 1}
+	text.follow(flow.Memory(evidence.Addr(f.trace.Register(entered, x86.RDI)), 1), entered)
+	if w := text.way; w.End == Input {
+		w.Links = append(f.way.Links, w.Links...)
+		*f.way = *w
+	}
+}
+
+// after is the step of the same thread that follows a call, past the jumps of procedure linkage tables.
+func (f *follower) after(call int) int {
+	thread, sp := f.trace.Step(call).Thread, f.trace.Register(call, x86.RSP)
+	if f.trace.Step(call).Inst.Flow == x86.FlowCall {
+		sp -= 8
+	}
+	for n := call + 1; n < f.trace.Len() && n < call+mostSteps; n++ {
+		s := f.trace.Step(n)
+		if s.Thread != thread {
+			continue
+		}
+		if s.Library || f.trace.Register(n, x86.RSP) != sp {
+			return -1
+		}
+		if s.Inst != nil && s.Inst.Flow != x86.FlowJump && s.Inst.Op != "endbr64" {
+			return n
+		}
+	}
+	return -1
+}
+
+// ownCall is the last call of the program's own code that step n is in, itself if it is the program's own; -1: none.
+func (f *follower) ownCall(n int) int {
+	// The frames between are passed by the stack pointer: code that a step is in was called with a higher one.
+	sp := f.trace.Register(n, x86.RSP)
+	for at := n; at >= 0; at = f.trace.Previous(at) {
+		s := f.trace.Step(at)
+		if f.trace.Register(at, x86.RSP) < sp {
+			continue
+		}
+		if s.Inst != nil && f.program.Own(s.PC) && (at == n || s.Inst.Flow == x86.FlowCall || s.Inst.Flow == x86.FlowJump) {
+			return at
+		}
+		sp = max(sp, f.trace.Register(at, x86.RSP))
+	}
+	return -1
+}
+
+// ownPlace is the program's own instruction of a step, or the call through which it came there; 0: none.
+func (f *follower) ownPlace(n int) evidence.Addr {
+	if n < 0 {
+		return 0
+	}
+	if f.trace.Step(n).Library {
+		if n = f.trace.Previous(n); n < 0 {
+			return 0
+		}
+	}
+	if call := f.ownCall(n); call >= 0 {
+		return f.trace.Step(call).PC
+	}
+	return 0
+}
+
+// value is what up to 8 bytes held before step n, if the trace has it.
+func (f *follower) value(l flow.Location, n int) (uint64, bool) {
+	size := min(l.Size, 8)
+	for range 32 {
+		if n >= f.trace.Len() {
+			n = f.trace.Len() - 1
+		}
+		if l.Space == transfer.General && f.trace.Step(n).Thread == l.Thread {
+			v := f.trace.Register(n, x86.Reg(l.Num)) >> (8 * l.Off)
+			if size < 8 {
+				v &= 1<<(8*size) - 1
+			}
+			return v, true
+		}
+		d := f.trace.Define(l, n)
+		switch {
+		case d.Part.Size < size:
+			return 0, false
+		case d.Kind == flow.Copied:
+			l, n = d.From[0], d.At
+		case d.Kind == flow.Constant && !f.trace.Step(d.At).Library:
+			return immediate(f.trace.Step(d.At).Inst, size)
+		default:
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// immediate is the constant that an instruction stores.
+func immediate(inst *x86.Inst, size int) (uint64, bool) {
+	i := slices.IndexFunc(inst.Operands, func(o x86.Operand) bool { return o.IsImm && !o.Implicit })
+	if i < 0 || inst.Op != "mov" {
+		return 0, inst.Op == "xor" || inst.Op == "sub"
+	}
+	v := uint64(inst.Operands[i].Imm)
+	if size < 8 {
+		v &= 1<<(8*size) - 1
+	}
+	return v, true
+}

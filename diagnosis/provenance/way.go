@@ -1,0 +1,89 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+)
+
+// LinkKind says what a step of the way did.
+type LinkKind uint8
+
+// The kinds of link.
+const (
+	// Stored: the value was stored in memory.
+	Stored LinkKind = iota
+	// Computed: the value was computed; the way follows one operand.
+	Computed
+	// Offset: the value is an address, its pointer is that of an object, and the offset led out of it; the
+	// way follows the offset.
+	Offset
+	// Bound: the value is a count that a loop made, and the way follows what the loop compared it with.
+	Bound
+)
+
+// Link is a notable step of the way.
+type Link struct {
+	Kind LinkKind
+	// Step is the step of the trace, PC its instruction.
+	Step int
+	PC   evidence.Addr
+	// To is what was given the value, Value its first 8 bytes if they are known.
+	To    flow.Location
+	Value uint64
+	Known bool
+	// Times is how often the instruction made the value of itself, one after the other.
+	Times int
+}
+
+// EndKind says how a way ends.
+type EndKind uint8
+
+// The ends.
+const (
+	// Undecided: the trace does not say how the value was made, or of which of several values.
+	Undecided EndKind = iota
+	// Constant: an instruction has the value in itself.
+	Constant
+	// Input: a system call wrote the value.
+	Input
+	// Returned: a function that is not the program's own returned it, or made it.
+	Returned
+	// Unset: nothing was stored there since the memory was handed out: by the heap, or as part of a frame.
+	Unset
+	// Freed: it was read from a freed object, or through a pointer to one.
+	Freed
+	// Outside: an access through a pointer to an object was outside of it.
+	Outside
+	// Pieces: a word whose bytes several instructions made, each for itself: text, or other words that overlap it.
+	Pieces
+	// Made: it is in a constant table, to which an object that was made at Step points: a virtual function that the
+	// object's type does not have.
+	Made
+	// Initial: it is of before the trace: a variable's initial value, an argument of the program.
+	Initial
+)
+
+// Way is how a value came to be.
+type Way struct {
+	// Links are the notable steps, the nearest to the failure first.
+	Links []Link
+	End   EndKind
+	// Step is the step at which it ends, PC the program's own instruction there; -1: none.
+	Step int
+	PC   evidence.Addr
+	// Where is what the way had come to when it ended.
+	Where flow.Location
+	// Call is the function or system call, of Input, Returned and Freed.
+	Call string
+	// Object is that of Unset, Freed and Outside.
+	Object *flow.Object
+	// Access is the step of the access that broke a rule, of Freed and Outside, AccessPC its place.
+	Access   int
+	AccessPC evidence.Addr
+	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
+	Beyond int64
+	// Write: the access of Outside and Freed stored something.
+	Write bool
+	// Led is how the offset of Outside came to be; nil: it is not known.
+	Led *Way
+}
