@@ -26,6 +26,9 @@ func (w *work) memory() error {
 			victims = []victim{w.resultVictim(from.result)}
 		}
 	}
+	if len(victims) == 0 && w.Case.Failure.Kind == evidence.InvalidFree {
+		return w.refusedFree()
+	}
 	return w.back(victims, from)
 }
 
@@ -60,9 +63,12 @@ func (w *work) back(victims []victim, from beginning) error {
 		if w.stopsBefore("the way back from " + v.name) {
 			break
 		}
-		c := &chain{work: w, victim: v}
-		err := c.follow(from)
+		found := w.followed(&v)
+		c, err := w.search(v, from, found)
 		switch {
+		case c == nil && err == nil:
+			w.out.Causes = append(w.out.Causes, *found.cause)
+			continue
 		case err != nil && w.stopsBefore("the way back from "+v.name):
 			c.end = w.ended().Error()
 		case err != nil:
@@ -72,8 +78,16 @@ func (w *work) back(victims []victim, from beginning) error {
 		if cause == nil {
 			cause = c.endOfTree()
 		}
+		if cause == nil && found != nil && !w.known(found.cause) {
+			w.out.Causes = append(w.out.Causes, *found.cause)
+		}
 		if cause != nil && !w.known(cause) {
 			w.prove(c, cause)
+			if found != nil {
+				if cause = found.weigh(cause); cause == found.cause && w.known(cause) {
+					continue
+				}
+			}
 			if v.use && refuted(cause) {
 				continue
 			}

@@ -1,0 +1,437 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"diagnose/diagnosis/provenance"
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image"
+	"diagnose/image/x86"
+	"diagnose/internal/wording"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// exact follows values through a trace of the failing run. It is made once, when it is first asked.
+type exact struct {
+	rec     *record.Recording
+	failure *evidence.Failure
+	source  func(*evidence.Site) (string, bool)
+	process *image.Process
+	program *provenance.Image
+	trace   *flow.Trace
+	// err says why there is no trace; tried: it was looked for.
+	err   error
+	tried bool
+}
+
+func newExact(in *Input) *exact {
+	x := &exact{rec: in.Failing[0], process: in.Process, source: in.SourceLine}
+	if in.Case != nil {
+		x.failure = &in.Case.Failure
+	}
+	if in.Process != nil {
+		x.program = provenance.NewImage(in.Process)
+	}
+	return x
+}
+
+// errLong says that the run has too many instructions to follow each.
+var errLong = errors.New("the run is too long to follow each of its instructions")
+
+// record makes the trace: of the whole run, or if that is too long of as much before the failure as can be followed.
+func (x *exact) record(ctx context.Context, opts image.Options, say func(string, ...any)) error {
+	if x.tried {
+		return x.err
+	}
+	x.tried = true
+	q := flow.Request{Most: mostFollowed, Image: opts, Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}
+	x.trace, x.err = flow.Record(ctx, x.rec, q)
+	if x.err != nil || !x.trace.Cut {
+		return x.err
+	}
+	x.trace, x.err = nil, errLong
+	for events := uint64(1); ; events *= 16 {
+		windows := x.lastEvents(events)
+		if windows == nil {
+			return x.err
+		}
+		q.Windows = windows
+		t, err := flow.Record(ctx, x.rec, q)
+		if err != nil || t.Cut {
+			return x.err
+		}
+		x.trace, x.err = t, nil
+	}
+}
+
+// mostFollowed bounds the instructions of a trace: some 10 us each.
+const mostFollowed = 300_000
+
+// lastEvents are windows that begin so many events before the failure; nil: the run has no more.
+func (x *exact) lastEvents(n uint64) map[uint32]replay.StepWindow {
+	order, total := x.rec.Log.Ordered(), uint64(0)
+	for e, err := range order {
+		if e == nil || err != nil {
+			break
+		}
+		total++
+	}
+	if n >= total {
+		return nil
+	}
+	first := map[uint32]uint64{}
+	at := uint64(0)
+	for e, err := range order {
+		if e == nil || err != nil {
+			break
+		}
+		if at++; at <= total-n || first[e.Thread] == 0 {
+			first[e.Thread] = e.Ordinal
+		}
+	}
+	windows := map[uint32]replay.StepWindow{}
+	for thread, ordinal := range first {
+		windows[thread] = replay.StepWindow{From: ordinal, To: ^uint64(0) >> 1}
+	}
+	return windows
+}
+
+// way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
+func (x *exact) way(v *victim) *provenance.Way {
+	if x.trace == nil || x.failure == nil {
+		return nil
+	}
+	thread := x.rec.Manifest.Outcome.Thread
+	var w *provenance.Way
+	var ok bool
+	switch {
+	case v.damaged() && v.finding != nil && v.finding.Damage != nil:
+		w, ok = provenance.Damaged(x.trace, x.program, thread, v.start, v.size)
+		if !ok && x.failure.Fault != nil { // no store of the trace did it
+			w, ok = provenance.Failing(x.trace, x.program, thread)
+		}
+	case v.damaged() && x.failure.Kind != evidence.UseAfterFree && x.failure.Fault == nil:
+	case x.failure.Kind == evidence.InvalidFree:
+		if n := x.trace.Last(thread); n >= 0 {
+			w, ok = provenance.Value(x.trace, x.program, flow.Register(thread, x86.RDI, 8), n), true
+		}
+	case x.failure.Fault != nil || x.failure.Kind == evidence.DivisionByZero:
+		w, ok = provenance.Failing(x.trace, x.program, thread)
+	}
+	if !ok || w.End == provenance.Undecided {
+		return nil
+	}
+	return w
+}
+
+// site is a place of the program; nil if it is none.
+func (x *exact) site(pc evidence.Addr) *evidence.Site {
+	if pc == 0 {
+		return nil
+	}
+	calls := x.process.Symbolize(pc, image.AtInstruction)
+	for i := range calls {
+		if s := &calls[i].Site; s.Line > 0 && !image.LibraryCode(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// root is the place that a way names as the one to change.
+func (x *exact) root(w *provenance.Way) *evidence.Site {
+	var stores []provenance.Link
+	for _, l := range w.Links {
+		if l.Kind == provenance.Stored {
+			stores = append(stores, l)
+		}
+	}
+	switch w.End {
+	case provenance.Outside:
+		return x.site(w.AccessPC)
+	case provenance.Freed, provenance.Returned, provenance.Input, provenance.Made:
+		return x.site(w.PC)
+	case provenance.Unset, provenance.Initial:
+		return x.site(w.AccessPC)
+	case provenance.Pieces:
+		if len(stores) > 0 {
+			return x.site(stores[0].PC) // whatever is copied there is no value of this word
+		}
+		return x.site(w.PC)
+	case provenance.Constant:
+		if len(stores) == 0 {
+			return x.site(w.PC)
+		}
+		// A good address is wrong only where it was put.
+		last := &stores[len(stores)-1]
+		if first := &stores[0]; first.Known && first.Value >= 1<<16 && x.program.Mapped(evidence.Addr(first.Value)) {
+			last = first
+		}
+		return x.site(last.PC)
+	}
+	return x.failure.Site
+}
+
+// cause says what a way found; nil if that names no place.
+func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
+	named := w
+	if led := w.Led; w.End == provenance.Outside && !v.damaged() && led != nil && led.End != provenance.Undecided {
+		named = led // the access failed: what made its offset says more
+	}
+	out := &evidence.Cause{Kind: x.kind(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
+	if out.Site == nil {
+		return nil
+	}
+	if v.finding != nil {
+		out.Object = v.finding.Object
+	}
+	out.Story = x.story(w)
+	out.Summary = x.summary(v, named, out.Site)
+	return out
+}
+
+func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
+	switch w.End {
+	case provenance.Input:
+		return evidence.CauseBadInput
+	case provenance.Returned:
+		if readers[libraryName(w.Call)] {
+			return evidence.CauseBadInput
+		}
+	case provenance.Unset:
+		return evidence.CauseUninitialised
+	case provenance.Pieces:
+		return evidence.CauseOverwritten
+	case provenance.Freed:
+		return evidence.CauseUseAfterFree
+	case provenance.Outside:
+		if w.Beyond < 0 {
+			return evidence.CauseHeapUnderflow
+		}
+		return evidence.CauseHeapOverflow
+	}
+	return evidence.CauseBadValue
+}
+
+// summary is the cause in a sentence.
+func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) string {
+	switch w.End {
+	case provenance.Freed:
+		text := fmt.Sprintf("%s freed memory", siteText(root))
+		if w.Call == "munmap" {
+			text = fmt.Sprintf("%s unmapped memory", siteText(root))
+		}
+		return text + x.uses(w)
+	case provenance.Unset:
+		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
+	case provenance.Outside:
+		return x.outsideText(w, root)
+	case provenance.Pieces:
+		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
+	case provenance.Initial:
+		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
+	case provenance.Made:
+		return fmt.Sprintf("%s made an object of another type than%s expects", siteText(root), x.reader(w))
+	}
+	text := fmt.Sprintf("%s made the bad value of %s", siteText(root), v.name)
+	switch {
+	case w.End == provenance.Input:
+		text += ", which is input of " + w.Call
+	case w.End == provenance.Returned && w.Call != "":
+		text += ", which " + libraryName(w.Call) + " returned"
+	}
+	return text
+}
+
+// reader is the place of the access, with a space before it.
+func (x *exact) reader(w *provenance.Way) string {
+	if s := x.site(w.AccessPC); s != nil {
+		return " " + siteText(s)
+	}
+	return " the code that failed"
+}
+
+func (x *exact) uses(w *provenance.Way) string {
+	if s := x.site(w.AccessPC); s != nil {
+		return fmt.Sprintf(", which %s still uses", siteText(s))
+	}
+	return ", which is still used"
+}
+
+func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
+	verb, side, n := "reads", "past the end of", w.Beyond-1
+	if w.Write {
+		verb = "writes"
+	}
+	if w.Beyond < 0 {
+		side, n = "before the start of", -w.Beyond-1
+	}
+	text := fmt.Sprintf("%s %s ", siteText(root), verb)
+	if n > 0 {
+		text += wording.Count(uint64(n), "byte") + " "
+	}
+	return text + fmt.Sprintf("%s an object of %s", side, wording.Count(w.Object.Size, "byte"))
+}
+
+// story tells the links, the oldest first, at most mostTold.
+func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
+	add := func(text string, s *evidence.Site) {
+		if x.source != nil {
+			if line, ok := x.source(s); ok {
+				text += ": " + strings.TrimSpace(line)
+			}
+		}
+		steps = append(steps, evidence.CauseStep{Text: text, Site: s, Proof: evidence.Replayed})
+	}
+	if s := x.site(w.PC); s != nil {
+		switch w.End {
+		case provenance.Input:
+			add(fmt.Sprintf("%s got it from the system, by %s", siteText(s), w.Call), s)
+		case provenance.Returned:
+			add(fmt.Sprintf("%s got it from %s", siteText(s), libraryName(w.Call)), s)
+		case provenance.Freed:
+			add(fmt.Sprintf("%s ended the life of the memory, by %s", siteText(s), w.Call), s)
+		}
+	}
+	if w.Led != nil {
+		steps = append(steps, x.story(w.Led)...)
+	}
+	links := w.Links
+	if len(links) > mostTold {
+		links = links[:mostTold]
+	}
+	for i := len(links) - 1; i >= 0; i-- {
+		if l := &links[i]; x.site(l.PC) != nil {
+			add(x.linkText(l), x.site(l.PC))
+		}
+	}
+	if s := x.site(w.AccessPC); s != nil && w.Access >= 0 && (w.End == provenance.Freed || w.End == provenance.Unset) {
+		add(siteText(s)+" uses it", s)
+	}
+	return steps
+}
+
+// mostTold bounds the links that a story has.
+const mostTold = 8
+
+func (x *exact) linkText(l *provenance.Link) string {
+	s, value := siteText(x.site(l.PC)), ""
+	if l.Known {
+		value = " " + valueText(l.Value)
+	}
+	switch l.Kind {
+	case provenance.Offset:
+		return s + " added an offset to an address that was good"
+	case provenance.Bound:
+		return fmt.Sprintf("%s counts up to%s", s, value)
+	case provenance.Computed:
+		return fmt.Sprintf("%s computed%s of it", s, value)
+	}
+	if l.Times > 1 {
+		return fmt.Sprintf("%s stored%s, the last of %d times", s, value, l.Times)
+	}
+	return s + " stored" + value
+}
+
+// onWay reports whether a place is one that a way leads through.
+func (x *exact) onWay(w *provenance.Way, s *evidence.Site) bool {
+	if s == nil {
+		return false
+	}
+	same := func(pc evidence.Addr) bool {
+		o := x.site(pc)
+		return o != nil && o.File == s.File && o.Line == s.Line
+	}
+	if same(w.PC) || same(w.AccessPC) {
+		return true
+	}
+	for _, l := range w.Links {
+		if same(l.PC) {
+			return true
+		}
+	}
+	return w.Led != nil && x.onWay(w.Led, s)
+}
+
+// mostSearched bounds the search by watchpoints for what a trace has shown: it can add experiments.
+const mostSearched = 45 * time.Second
+
+// search makes the chain of a victim. Where a trace has shown the cause, only for some time; then a chain that was not
+// finished is nil.
+func (w *work) search(v victim, from beginning, found *followed) (*chain, error) {
+	c := &chain{work: w, victim: v}
+	if found == nil {
+		return c, c.follow(from)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, mostSearched)
+	defer cancel()
+	bounded := *w
+	bounded.ctx, c.work = ctx, &bounded
+	err := c.follow(from)
+	c.work = w
+	if err != nil && ctx.Err() != nil && w.ended() == nil {
+		return nil, nil
+	}
+	return c, err
+}
+
+// followed is what a trace shows of a victim.
+type followed struct {
+	exact *exact
+	way   *provenance.Way
+	cause *evidence.Cause
+}
+
+// followed follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
+func (w *work) followed(v *victim) *followed {
+	if v.use || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
+		return nil
+	}
+	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+		return nil
+	}
+	way := w.exact.way(v)
+	if way == nil {
+		return nil
+	}
+	cause := w.exact.cause(v, way)
+	if cause == nil {
+		return nil
+	}
+	return &followed{w.exact, way, cause}
+}
+
+// refusedFree follows a pointer that free did not accept.
+func (w *work) refusedFree() error {
+	name := w.Case.Failure.Pointer
+	if name == "" {
+		name = "the pointer that was freed"
+	}
+	if f := w.followed(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
+		w.out.Causes = append(w.out.Causes, *f.cause)
+	}
+	return nil
+}
+
+// weigh chooses between what the trace shows and a cause that the search by watchpoints found. The same place, or one on
+// the way that an experiment proved, has more to say: it has experiments.
+func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
+	switch s := f.cause.Site; {
+	case f.way.End == provenance.Initial: // that nothing stored there says little
+		return cause
+	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
+	case cause.Proof == evidence.Proved && f.exact.onWay(f.way, cause.Site):
+	default:
+		return f.cause
+	}
+	if led := f.way.Led; led != nil && led.End != provenance.Undecided {
+		cause.Story = append(f.exact.story(led), cause.Story...) // what led it outside
+	}
+	return cause
+}
