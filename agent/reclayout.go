@@ -498,7 +498,7 @@ type RawRThread struct {
 	ThreadPointer uint64 `c:"thread_pointer"`
 	Pending       uint32
 	Delivering    uint32
-	PendingMask   uint64 `c:"pending_mask"`
+	TimerReturned uint64 `c:"timer_returned"`
 	Mask          uint64
 	AltLow        uint64 `c:"alt_low"`
 	AltSize       uint64 `c:"alt_size"`

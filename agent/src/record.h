@@ -512,7 +512,7 @@ struct dg_rthread {
 	/* Signals held back until the thread leaves the engine */
 	uint32_t pending;   /* how many */
 	uint32_t delivering;
-	uint64_t pending_mask;
+	uint64_t timer_returned; /* recording: when its last handler of a timer's signal returned, CLOCK_MONOTONIC in ns: the tracer spaces these signals */
 	/* What the program set; the kernel has something else, see engine/signal.c */
 	uint64_t mask;               /* signals that it blocks */
 	uint64_t alt_low, alt_size;  /* its stack for handlers */

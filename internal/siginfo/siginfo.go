@@ -16,6 +16,8 @@ const (
 	// Kernel is SI_KERNEL of asm-generic/siginfo.h: the code of int3, and of faults that
 	// have no address.
 	Kernel = 0x80
+	// Timer is SI_TIMER: a signal of a timer of timer_create(2).
+	Timer = -2
 )
 
 // Parse reads a siginfo_t of x86-64 (asm-generic/siginfo.h). ok is false if b is too
@@ -29,7 +31,7 @@ func Parse(b []byte) (s evidence.Signal, ok bool) {
 	s.Code = int(int32(le.Uint32(b[8:])))
 	s.CodeName = CodeName(s.Number, s.Code)
 	switch {
-	case s.Code <= 0 && s.Code != siTimer:
+	case s.Code <= 0 && s.Code != Timer:
 		s.SenderPID, s.SenderUID = int(int32(le.Uint32(b[16:]))), int(le.Uint32(b[20:]))
 	case s.Code != Kernel && hasAddress(unix.Signal(s.Number)):
 		s.Addr, s.HasAddr = evidence.Addr(le.Uint64(b[16:])), true
@@ -50,10 +52,8 @@ func hasAddress(s unix.Signal) bool {
 	return false
 }
 
-const siTimer = -2
-
 var commonCodes = map[int]string{
-	0: "SI_USER", Kernel: "SI_KERNEL", -1: "SI_QUEUE", siTimer: "SI_TIMER", -3: "SI_MESGQ",
+	0: "SI_USER", Kernel: "SI_KERNEL", -1: "SI_QUEUE", Timer: "SI_TIMER", -3: "SI_MESGQ",
 	-4: "SI_ASYNCIO", -5: "SI_SIGIO", -6: "SI_TKILL", -7: "SI_DETHREAD", -60: "SI_ASYNCNL",
 }
 

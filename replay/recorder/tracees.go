@@ -62,6 +62,8 @@ type process struct {
 	ending *ending
 	// leaving is set while the tracer detaches from the process.
 	leaving *leaving
+	// pacer spaces the signals of its timers.
+	pacer pacer
 }
 
 func (t *tracees) newProcess(pid int, from *ancestor) *process {

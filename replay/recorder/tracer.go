@@ -301,6 +301,7 @@ func (t *tracer) executed(x *tracee) error {
 		return err
 	}
 	x.vforking, x.interrupted, x.delay, x.index = false, false, nil, 0
+	p.pacer.executed()
 	if r := p.recording; r != nil {
 		p.from = &ancestor{recording: r, link: record.Parent{PID: p.pid, Exec: true}}
 		r.close(record.Outcome{Kind: record.OutcomeExec}, syscall.Rusage{})
@@ -369,6 +370,7 @@ func (t *tracer) ended(x *tracee, stop ptrace.Stop) error {
 		}
 	}
 	delete(t.tracees.processes, p.pid)
+	p.pacer.ended()
 	outcome := p.outcome(stop.Status)
 	if p.recording != nil {
 		p.recording.close(outcome, stop.Usage)

@@ -74,20 +74,31 @@ func (r *recording) standing(x *tracee) (standing, error) {
 // inEngine returns the engine's state of a thread; false for a thread that the engine does not
 // know (yet, or any more).
 func (r *recording) inEngine(x *tracee) (inside, cloning bool) {
-	var raw agent.RawRThread
-	p := make([]byte, unsafe.Offsetof(raw.CloningNr))
-	le := binary.LittleEndian
+	raw, ok := r.engineThread(x)
+	return ok && raw.Inside != 0, ok && raw.Cloning != 0
+}
+
+// engineThread reads the engine's data of a thread up to Cloning; ok is false for a thread that
+// the engine does not know.
+func (r *recording) engineThread(x *tracee) (raw agent.RawRThread, ok bool) {
+	p := (*[unsafe.Offsetof(raw.CloningNr)]byte)(unsafe.Pointer(&raw)) // in the layout of this machine
 	read := func() bool {
-		_, err := r.memory.ReadAt(p, int64(agent.RThreadAddress(x.index)))
-		return err == nil && le.Uint32(p[unsafe.Offsetof(raw.RealTID):]) == uint32(x.tid) &&
-			le.Uint32(p[unsafe.Offsetof(raw.State):]) != agent.REnded
+		_, err := r.memory.ReadAt(p[:], int64(agent.RThreadAddress(x.index)))
+		return err == nil && raw.RealTID == uint32(x.tid) && raw.State != agent.REnded
 	}
 	if x.index == 0 || !read() {
 		if x.index, _ = r.place(x.tid); x.index == 0 || !read() {
-			return false, false
+			return raw, false
 		}
 	}
-	return le.Uint64(p[unsafe.Offsetof(raw.Inside):]) != 0, le.Uint32(p[unsafe.Offsetof(raw.Cloning):]) != 0
+	return raw, true
+}
+
+// timerReturned returns when a thread last returned from the handler of a timer's signal, in ns of
+// CLOCK_MONOTONIC; 0: never. ok is false for a thread that the engine does not know.
+func (r *recording) timerReturned(x *tracee) (at int64, ok bool) {
+	raw, ok := r.engineThread(x)
+	return int64(raw.TimerReturned), ok
 }
 
 // number looks up the engine's numbers of all threads of a process at once.

@@ -26,6 +26,10 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if isFault(s, &info) {
 		return t.faulted(x, s, info)
 	}
+	info, waits, err := x.pace(s, info)
+	if err != nil || waits {
+		return err
+	}
 	if waits, err := x.delays(s, info); err != nil || waits {
 		return err
 	}

@@ -168,6 +168,22 @@ static uint64_t dg_returns_to(const struct dg_rthread *me, uint64_t uc, uint64_t
 	return passed->pc;
 }
 
+/* Of alarm, setitimer or timer_create. */
+static bool dg_is_timer(int signal, const uint8_t *info)
+{
+	int32_t code = dg_info_word(info, 8);
+
+	return code == SI_TIMER || (code == DG_SI_KERNEL && (signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF));
+}
+
+static void dg_timer_returned(struct dg_rthread *me)
+{
+	struct timespec t = { 0, 0 };
+
+	dg_sys2(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	me->timer_returned = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* sigreturn, with the program's context. Whatever the program wrote there is
  * what it continues with. */
 void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
@@ -190,6 +206,8 @@ void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
 			dg_event_commit(e);
 		if (dg_hunting())
 			dg_hunt_signalled();
+		if (dg_is_timer((int)signal, info))
+			dg_timer_returned(me);
 	}
 	dg_mask_set(DG_ALL);
 	me->mask = program->mask & ~DG_NEVER_BLOCKED;
