@@ -201,6 +201,8 @@ type Cause struct {
 	Interleaving *Interleaving `json:"interleaving,omitempty"`
 	Object       *HeapObject   `json:"object,omitempty"`
 	Experiments  []Experiment  `json:"experiments,omitempty"`
+	// Rivals are the things that unrelated causes name, without which the run passes as well.
+	Rivals []string `json:"rivals,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.

@@ -3,6 +3,7 @@ package evidence
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Event is what a cause claims to be at fault, and what an experiment changed: a store, a call, a
@@ -30,7 +31,8 @@ type FailingCheck struct {
 	// Place is the instruction that faulted, or the last condition before the program gave up, or
 	// the entry of the function in which it did; 0: the failure was found when the process ended.
 	Place Addr `json:"place,omitempty"`
-	// Recorded is how often the recorded run came there, Arrivals how often the changed run did.
+	// Recorded is how often the failing thread of the recorded run came there, Arrivals how often that
+	// thread did in the changed run.
 	Recorded uint64 `json:"recorded"`
 	Arrivals uint64 `json:"arrivals"`
 	// Before is what the check found without the change, After with it.
@@ -39,6 +41,9 @@ type FailingCheck struct {
 	// Guard is the variable whose value kept the changed run from the check, as it does every run
 	// that passes; empty: none is known.
 	Guard string `json:"guard,omitempty"`
+	// Inputs are the things whose values reach the check, as far as the logs tell; empty: it is not
+	// known what the check reads.
+	Inputs []string `json:"inputs,omitempty"`
 }
 
 // Grounds are why a cause is proved. Only Cause.Prove makes them.
@@ -59,6 +64,8 @@ const (
 	RuleRecorded ProofRule = "the run without the change comes out the other way"
 	RuleChange   ProofRule = "an experiment that agrees changed what the cause names, and nothing else"
 	RuleCheck    ProofRule = "the failing check was evaluated again, and came out the other way"
+	RuleFlow     ProofRule = "the value of what the cause names reaches the failing check"
+	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
 // UnprovedError says which rule keeps a cause from being proved.
@@ -74,6 +81,9 @@ func (e *UnprovedError) Error() string {
 func (c *Cause) Prove(claim Event) error {
 	if claim.Thing == "" || claim.At.Thread == 0 || c.Site != nil && c.Site.Function == "" && c.Site.Module == "" {
 		return &UnprovedError{RuleClaim}
+	}
+	if len(c.Rivals) > 0 {
+		return &UnprovedError{RuleOnly}
 	}
 	broken := RuleChange
 	for i := range c.Experiments {
@@ -97,6 +107,9 @@ func (c *Cause) broken(e *Experiment, thing string) ProofRule {
 	}
 	if x := e.Check; x == nil || x.Arrivals == 0 && x.Guard != thing || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
 		return RuleCheck
+	}
+	if in := e.Check.Inputs; len(in) > 0 && !slices.Contains(in, thing) {
+		return RuleFlow
 	}
 	return ""
 }

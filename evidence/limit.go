@@ -77,6 +77,9 @@ const (
 	// LimitContradicted: two looks at the memory Names[0] at Addr contradict each other, which
 	// is a defect of the tool: one found no store there, the other did. The report says nothing of it.
 	LimitContradicted LimitCode = "contradicted"
+	// LimitContradictedOrder: logs have the order of accesses Pattern to Names at Place, and a
+	// replay that stops at each of them has another, which is a defect of the tool. The order is left out.
+	LimitContradictedOrder LimitCode = "contradicted-order"
 	// LimitNeverReplayed: none of Of replays failed as recorded. Reason is how the last one ended.
 	LimitNeverReplayed LimitCode = "never-failed-as-recorded"
 	// LimitSimilarFailure: replays fail at the recorded instruction, which then reads another value
@@ -205,6 +208,9 @@ func (l *Limit) orderWords() (string, bool) {
 		return "passing runs have the orders of accesses that the failing one has, at the same lines; they were left out then, and the orders tried by experiment", true
 	case LimitRustLocks:
 		return "the locks of Rust's standard library (Mutex, RwLock) are no pthread locks: which thread holds them is not known", true
+	case LimitContradictedOrder:
+		return fmt.Sprintf("a replay that stops at each access has %s of %s at %s in another order than the passes that logged them: this is a defect of diagnose, and the order was left out",
+			l.Pattern, l.names(), l.Place), true
 	case LimitUndecidedOrder:
 		return fmt.Sprintf("%s of %s at %s may be the cause or not: %s: %s", l.Pattern, l.names(), l.Place, l.Experiment, l.Reason), true
 	case LimitHandlerWritesMore:

@@ -373,10 +373,18 @@ func interrupted(log *evidence.AccessLog, indices []int32) bool {
 const vagueIndex = "[...]"
 
 // apart reports whether the code of the first access comes after that of the
-// last: then they are of two iterations.
+// last, or is the same expression, which compilers copy (of a loop's condition they make one
+// before the loop and one at its end): then they are of two iterations.
 func apart(log *evidence.AccessLog, first, last *evidence.Access) bool {
-	a, b := &log.Contexts[first.Context].Site, &log.Contexts[last.Context].Site
-	return a.Function == b.Function && a.Module == b.Module && last.PC <= first.PC
+	a, b := &log.Contexts[first.Context], &log.Contexts[last.Context]
+	if a.Site.Function != b.Site.Function || a.Site.Module != b.Site.Module {
+		return false
+	}
+	return last.PC <= first.PC || a.Site.Column > 0 && samePlace(&a.Site, &b.Site) && samePlace(&a.Caller, &b.Caller)
+}
+
+func samePlace(a, b *evidence.Site) bool {
+	return a.File == b.File && a.Line == b.Line && a.Column == b.Column
 }
 
 // reversed reports whether in each passing run that has both of two accesses, the

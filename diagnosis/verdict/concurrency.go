@@ -208,6 +208,8 @@ type tested struct {
 	// unreached is an access of the pattern that the failing run ended before, as a replay saw it;
 	// nil: there is none.
 	unreached *seenHit
+	// rivals are what unrelated candidates are of that help as well.
+	rivals []string
 	// doubtful: what an experiment showed speaks against it, without deciding it.
 	doubtful bool
 	// unsettled: the failure came without the signal, which leaves the order as it was.
@@ -248,10 +250,10 @@ func (r *race) try() ([]evidence.Cause, error) {
 	var open []*tested
 	var best *tested
 	strongest := saysOrder
-	tried := 0
+	tried := map[*patterns.Candidate]*tested{}
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if tried == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
+		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
 			break
 		}
 		// The first that is cured may be a consequence: who is first with one
@@ -259,16 +261,16 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if best != nil && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
 			continue
 		}
-		tried++
 		t, err := r.test(c)
 		if err != nil {
 			return nil, err
 		}
+		tried[c] = t
 		switch says := t.says(); {
 		case says == saysMost:
 			r.final = true
 			r.undecided(open)
-			return r.reports(t)
+			return r.best(t, tried)
 		case says > saysOrder:
 			if says > strongest {
 				best, strongest, r.final = t, says, true
@@ -292,7 +294,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		r.undecided(open)
 		best = r.better(best)
 		r.final = r.final || !r.freed(best.candidate) && !r.detector(best.candidate)
-		return r.reports(best)
+		return r.best(best, tried)
 	}
 	if most := mostReported; len(open) > most {
 		open = open[:most]
@@ -301,6 +303,24 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	return r.reports(open...)
+}
+
+// best reports what is found, after a look at what is nearer to the failure, and at what explains it as
+// well. Of two unrelated explanations neither is proved.
+func (r *race) best(found *tested, tried map[*patterns.Candidate]*tested) ([]evidence.Cause, error) {
+	found, err := r.nearest(found, tried)
+	if err != nil {
+		return nil, err
+	}
+	others, err := r.rivals(found, tried)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range others {
+		t.rivals = []string{namesText(found.candidate.Variables)}
+		found.rivals = append(found.rivals, namesText(t.candidate.Variables))
+	}
+	return r.reports(append([]*tested{found}, others...)...)
 }
 
 // unsettled tells of an order that correct programs have as well, and that no experiment decided.
@@ -405,6 +425,10 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
 		return t, r.halted()
 	}
+	if !r.asLogged(c) {
+		r.limit(evidence.Limit{Code: evidence.LimitContradictedOrder, Pattern: c.Pattern, Names: c.Variables, Place: r.placesText(c)})
+		return t, r.halted()
+	}
 	t.experiments = append(t.experiments, *r.recordedAgain())
 	for _, o := range orders {
 		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
@@ -491,9 +515,40 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	}
 	w := *r.work
 	w.Replays = times
-	e := w.experiment(o.what, t.rec, opts, o.expect)
+	var states []orderState
+	e := w.repeat(o.what, o.expect, func() trial {
+		once := opts
+		var look *orderLook
+		if o.failing {
+			look = r.look(c)
+			once.Breaks = look.breaks()
+		}
+		out := w.once(t.rec, once, o.expect)
+		states = append(states, look.state(out.unbroken))
+		return out
+	})
 	e.Control = o.control
+	if o.failing && !o.expect {
+		notRemoved(&e, states)
+	}
 	return e, true
+}
+
+// notRemoved says of an experiment why it decides nothing about an order, by what became of that in its
+// replays. Where the failure stayed the order has to have been another: what is ruled out has no part
+// in the failure.
+func notRemoved(e *evidence.Experiment, states []orderState) {
+	if e.Undecided != "" || e.Runs == 0 {
+		return
+	}
+	for _, s := range states {
+		switch {
+		case e.Failed == 0 && s == orderKept:
+			e.Undecided = evidence.Say(keptAllTheSame)
+		case e.Failed > 0 && s != orderRemoved:
+			e.Undecided = evidence.Say(notSeenToBeOther)
+		}
+	}
 }
 
 // run is what a plan needs of a traced recording. A timing that cannot be read is

@@ -16,8 +16,8 @@ import (
 // report makes a cause of a candidate, with the accesses in full.
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
-	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Proof: evidence.Replayed}
-	if t.cured && !r.contradicted(t) && !r.detector(c) {
+	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: t.rivals, Proof: evidence.Replayed}
+	if t.cured && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
 		if others := r.movedWith(c); len(others) > 0 {
 			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
 		} else {
@@ -72,9 +72,13 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 // prove makes a cause proved by the experiments that changed the order of a candidate's accesses.
 func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 	claim := r.orderEvent(c)
+	inputs := r.flowOf(c.Run).inputs(c)
 	for i := range out.Experiments {
 		if e := &out.Experiments[i]; !e.Control {
 			e.Change = &claim
+			if e.Check != nil {
+				e.Check.Inputs = inputs
+			}
 		}
 	}
 	r.proveBy(out, claim)

@@ -32,8 +32,9 @@ type trial struct {
 	elsewhere string
 	// reached is how often it came to the place of the failure, events how many
 	// events it made, of so many in the recording.
-	reached, events, total uint64
-	unbroken               []evidence.Addr
+	reached       arrived
+	events, total uint64
+	unbroken      []evidence.Addr
 	// faults are the signals that the program's handlers of faults got.
 	faults *handledFaults
 	// inputs is what the failing instruction read otherwise than the recorded one; empty: nothing.
@@ -67,9 +68,9 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 	own := rec == w.rec
 	var seen arrived
 	if r := w.reaching(); own && r.pc != 0 {
-		most := uint64(mostReached)
+		most := arrived{times: mostReached}
 		if r.recorded.times > 0 {
-			most = r.recorded.times
+			most = r.recorded
 		}
 		opts.Breaks = append([]replay.Break{r.counter(&seen, most)}, opts.Breaks...)
 	}
@@ -81,7 +82,7 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 			return w.once(rec, opts, expect)
 		}
 	}
-	t.reached = seen.times
+	t.reached = seen
 	switch {
 	case t.undecided != "":
 	case expect:

@@ -68,7 +68,7 @@ func TestFirstOfObject(t *testing.T) {
 // one tells nothing, unless passing runs do so, too.
 func TestSoFar(t *testing.T) {
 	at := func(recorded uint64, passing ...uint64) *work {
-		r := &reach{pc: 0x10, name: "report (a.c:3)", recorded: arrived{times: recorded}, passing: passing, counted: true}
+		r := &reach{pc: 0x10, name: "report (a.c:3)", recorded: arrived{times: recorded, own: min(recorded, 1)}, passing: passing, counted: true}
 		r.once.Do(func() {})
 		return &work{reached: r}
 	}
@@ -81,18 +81,20 @@ func TestSoFar(t *testing.T) {
 		t    trial
 		says string // empty: it came as far
 	}{
-		{"as often", at(3), trial{reached: 3}, ""},
-		{"less often", at(3), trial{reached: 2}, "it came to report (a.c:3) 2 times, and the recorded run 3 times"},
+		{"as often", at(3), trial{reached: arrived{3, 1, ""}}, ""},
+		{"less often", at(3), trial{reached: arrived{2, 1, ""}}, "it came to report (a.c:3) 2 times, and the recorded run 3 times"},
 		{"never", at(1), trial{}, "never, and the recorded run once"},
-		{"as often as one that passes", at(3, 5, 2), trial{reached: 2}, ""},
-		{"less often than those that pass", at(3, 5, 2), trial{reached: 1}, "once, and the recorded run 3 times"},
-		{"passing runs that cannot be replayed", unknown, trial{reached: 1}, "no replay"},
+		{"as often as one that passes", at(3, 5, 2), trial{reached: arrived{2, 1, ""}}, ""},
+		{"less often than those that pass", at(3, 5, 2), trial{reached: arrived{1, 1, ""}}, "once, and the recorded run 3 times"},
+		{"passing runs that cannot be replayed", unknown, trial{reached: arrived{1, 1, ""}}, "no replay"},
+		{"as often, and others in place of the thread that failed", at(3), trial{reached: arrived{times: 3}}, "it came to report (a.c:3) never"},
+		{"not the thread that failed, as in a run that passes", at(3, 0), trial{reached: arrived{times: 3}}, ""},
 		{"a failure behind main", behind, trial{events: 1, total: 9}, ""},
 		{"a place that was not seen, fewer events", at(0), trial{events: 8, total: 9}, "it made 8 events, and the recorded run 9"},
 		{"a place that was not seen, as many events", at(0), trial{events: 9, total: 9}, ""},
-		{"more often than is counted, fewer events", at(mostReached), trial{reached: mostReached, events: 8, total: 9}, "8 events"},
-		{"more often than is counted", at(mostReached), trial{reached: mostReached, events: 9, total: 9}, ""},
-		{"a place that could not be kept", at(3), trial{reached: 1, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
+		{"more often than is counted, fewer events", at(mostReached), trial{reached: arrived{mostReached, 1, ""}, events: 8, total: 9}, "8 events"},
+		{"more often than is counted", at(mostReached), trial{reached: arrived{mostReached, 1, ""}, events: 9, total: 9}, ""},
+		{"a place that could not be kept", at(3), trial{reached: arrived{1, 1, ""}, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
 	} {
 		if got := x.w.soFar(&x.t); x.says == "" && got != "" || !strings.Contains(got, x.says) {
 			t.Errorf("%s: %q, want %q", x.name, got, x.says)

@@ -29,6 +29,9 @@ type reach struct {
 	otherInputs string
 	// moved: it was tried to count at the instruction before.
 	moved bool
+	// thread is the one that failed: the check is its own. What other threads found there does not tell
+	// what it would have found.
+	thread uint32
 	// tested is the register that holds the bad value at pc; RIP: none is known to.
 	tested image.Register
 	// recorded are the arrivals of the recorded run; their number is 0 where they were not seen.
@@ -43,20 +46,23 @@ type reach struct {
 	err     error
 }
 
-// arrived are a run's arrivals at the place of the failure: how many, and the value that was
-// tested at the last of them, if it is known.
+// arrived are a run's arrivals at the place of the failure: how many of all threads and of the one that
+// failed in the recorded run, and the value that was tested at the last of them, if it is known.
 type arrived struct {
-	times uint64
-	value string
+	times, own uint64
+	value      string
 }
 
 // mostReached bounds how often a place is counted: each time costs a stop.
 const mostReached = 5000
 
-// counter makes a break that counts, up to as many as tell.
-func (r *reach) counter(seen *arrived, most uint64) replay.Break {
+// counter makes a break that counts, until as many arrivals are seen as tell.
+func (r *reach) counter(seen *arrived, most arrived) replay.Break {
 	return replay.Break{PC: r.pc, Do: func(s *replay.Stopped) error {
 		seen.times++
+		if s.Moment.Thread == r.thread {
+			seen.own++
+		}
 		if r.tested != image.RIP {
 			regs, err := s.Registers()
 			if err != nil {
@@ -66,7 +72,7 @@ func (r *reach) counter(seen *arrived, most uint64) replay.Break {
 				seen.value = valueText(v)
 			}
 		}
-		if seen.times >= most {
+		if seen.times >= mostReached || seen.times >= most.times && seen.own >= most.own {
 			return replay.ErrBreakOver
 		}
 		return nil
@@ -76,14 +82,14 @@ func (r *reach) counter(seen *arrived, most uint64) replay.Break {
 // check compares what a run found at the place with what it found without the change. own: it is
 // of the failing recording. It is nil where the run was not seen there.
 func (r *reach) check(t *trial, seen *arrived, own bool) *evidence.FailingCheck {
-	c := &evidence.FailingCheck{Place: r.pc, Recorded: r.recorded.times, Arrivals: seen.times,
+	c := &evidence.FailingCheck{Place: r.pc, Recorded: r.recorded.own, Arrivals: seen.own,
 		Before: evidence.CheckedValue{Value: r.recorded.value}, After: evidence.CheckedValue{Value: seen.value, Good: !t.failed}}
 	switch {
 	case r.atEnd:
 		c.Recorded, c.Arrivals = 1, 1
 	case !own && t.failed: // it came there, as it failed there
 		c.Before.Good, c.Recorded, c.Arrivals = true, 1, 1
-	case !own || r.pc == 0 || r.recorded.times == 0 || slices.Contains(t.unbroken, r.pc):
+	case !own || r.pc == 0 || r.recorded.own == 0 || slices.Contains(t.unbroken, r.pc):
 		return nil
 	}
 	return c
@@ -94,6 +100,7 @@ func (w *work) reaching() *reach {
 	r := w.reached
 	r.once.Do(func() {
 		r.pc, r.name = w.failedAt()
+		r.thread = w.rec.Manifest.Outcome.Thread
 		r.atEnd, r.tested = r.pc == 0 && w.behindMain() || w.hangs(), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
 	})
@@ -195,18 +202,23 @@ func (w *work) smashed() bool {
 }
 
 // soFar reports why a run that did not fail need not have come as far as the recorded
-// one; empty: it did, or passing runs end without coming there as often. A failure with
+// one; empty: it did, or passing runs end without coming there as often. The thread that failed has to
+// come as often itself: one that was kept back until the others had ended may find nothing left to do.
+// A failure with
 // none of the program's own code on the stack was behind main. Where the place is known
 // and was not seen, in an object that was loaded late, or seen more often than is
 // counted, the number of events has to do.
 func (w *work) soFar(t *trial) string {
-	r, count := w.reaching(), t.reached
+	r, count := w.reaching(), t.reached.times
 	if r.pc == 0 {
 		return ""
 	}
 	seen := r.recorded.times > 0 && !slices.Contains(t.unbroken, r.pc)
-	if seen && count < r.least() {
+	if seen && count < r.least(r.recorded.times) {
 		return w.noPassingRunAsRare(count)
+	}
+	if seen && r.recorded.own > 0 && t.reached.own < r.least(r.recorded.own) {
+		return w.noPassingRunAsRare(t.reached.own)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {
 		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
@@ -215,13 +227,13 @@ func (w *work) soFar(t *trial) string {
 }
 
 // least is how often a run without the faults that return comes to the place, if it comes as
-// far as the recorded one. Where there are more arrivals than are counted, none is taken
-// off; it comes there once at least.
-func (r *reach) least() uint64 {
-	if r.recorded.times >= mostReached || r.again >= r.recorded.times {
-		return max(r.recorded.times, 1)
+// far as the recorded one, which came there so many times. Where there are more arrivals than are
+// counted, none is taken off; it comes there once at least.
+func (r *reach) least(recorded uint64) uint64 {
+	if recorded >= mostReached || r.again >= recorded {
+		return max(recorded, 1)
 	}
-	return r.recorded.times - r.again
+	return recorded - r.again
 }
 
 // noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure; empty:
@@ -286,6 +298,6 @@ func (w *work) countPassing() {
 
 func (w *work) countIn(rec *record.Recording) (uint64, error) {
 	var seen arrived
-	_, err := replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, mostReached)}})
+	_, err := replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached})}})
 	return seen.times, err
 }

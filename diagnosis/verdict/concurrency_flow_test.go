@@ -1,0 +1,90 @@
+package verdict
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/internal/accesslog"
+	"diagnose/patterns"
+	"diagnose/replay/record"
+	"diagnose/staticscan"
+)
+
+// flowRace is a race over a hand-written log, whose failing thread 2 loaded its bad pointer from a variable.
+func flowRace(text, cell string) *race {
+	log := accesslog.Log("run failed\n" + text)
+	c := &evidence.Case{}
+	w := &work{Input: Input{Case: c}}
+	for i := range log.Variables {
+		if log.Variables[i].Name == cell {
+			w.Blame = &staticscan.Blame{Cell: &log.Variables[i].Address}
+		}
+	}
+	manifest := &record.Manifest{}
+	manifest.Outcome.Thread = 2
+	return &race{work: w, failing: []traced{{log: log, rec: &record.Recording{Manifest: manifest}}}}
+}
+
+// TestFlow: the values of a check are those that it reads, and what the code that stored them had read;
+// what another thread counts beside that has no part in it.
+func TestFlow(t *testing.T) {
+	r := flowRace(`main t1
+t1 create t2 reader
+t1 create t3 writer
+t3 R source 1 @20
+t3 W item 1->0 @21
+t3 W stats 0->1 @22
+t3 R later 1 @23
+t2 W total 0->1 @10
+t2 R item 0 @11
+`, "item")
+	f := r.flowOf(0)
+	for name, want := range map[string]bool{"item": true, "source": true, "stats": false, "later": false, "total": false} {
+		if f.reach[name] != want {
+			t.Errorf("%s reaches the check: %v", name, f.reach[name])
+		}
+	}
+	item, stats := &patterns.Candidate{Variables: []string{"item"}}, &patterns.Candidate{Variables: []string{"stats"}}
+	if !f.direct(item) || f.direct(stats) || f.direct(&patterns.Candidate{Variables: []string{"source"}}) {
+		t.Error("what the check itself reads is not told from what leads there")
+	}
+	pair := &patterns.Candidate{Variables: []string{"item", "stats"}}
+	proves := func(c *patterns.Candidate) bool {
+		claim := evidence.Event{Thing: namesText(c.Variables), At: evidence.Moment{Thread: 3, Ordinal: 1}}
+		cause := evidence.Cause{Proof: evidence.Replayed, Experiments: []evidence.Experiment{
+			{Control: true, Expect: true, Failed: 1, Runs: 1},
+			{Runs: 1, Change: &claim, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1, After: evidence.CheckedValue{Good: true}, Inputs: f.inputs(c)}},
+		}}
+		return cause.Prove(claim) == nil
+	}
+	if !proves(item) || !proves(pair) || proves(stats) {
+		t.Errorf("item %v, item and stats %v, stats %v", proves(item), proves(pair), proves(stats))
+	}
+	if r.Blame = nil; r.flowOf(0).inputs(stats) != nil {
+		t.Error("inputs are told of a check that is not known")
+	}
+}
+
+// TestUnrelated: two explanations are of different things only if they share neither variable nor code.
+func TestUnrelated(t *testing.T) {
+	r := flowRace(`main t1
+t1 create t2 reader
+t1 create t3 writer
+t3 W item 1->0 @21
+t3 W stats 0->1 @22
+t2 R item 0 @11
+`, "item")
+	log := r.failing[0].log
+	for i := range log.Contexts {
+		log.Contexts[i].Site.Function = log.Contexts[i].Key
+	}
+	a := &patterns.Candidate{Variables: []string{"item"}, Accesses: []int{0, 2}}
+	b := &patterns.Candidate{Variables: []string{"stats"}, Accesses: []int{1}}
+	if !r.unrelated(a, b) || r.unrelated(a, a) {
+		t.Error("other variables in other functions are unrelated, the same are not")
+	}
+	log.Contexts[log.Accesses[1].Context].Site.Function = log.Contexts[log.Accesses[0].Context].Site.Function
+	if r.unrelated(a, b) {
+		t.Error("accesses in one function are related")
+	}
+}

@@ -1,0 +1,186 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/x86"
+	"diagnose/patterns"
+	"diagnose/replay"
+)
+
+// orderState is what became of an order of accesses in a replay.
+type orderState int
+
+const (
+	orderUnknown orderState = iota
+	// orderKept: the accesses came in the order of the pattern, orderRemoved: in another one,
+	// orderAbsent: some of them did not come.
+	orderKept
+	orderRemoved
+	orderAbsent
+)
+
+// Why an experiment on an order of accesses decides nothing.
+const (
+	keptAllTheSame   = "the accesses came in the recorded order all the same"
+	notSeenToBeOther = "the accesses were not seen to come in another order"
+)
+
+// orderLook looks at the accesses of a candidate in one replay, by traps at their instructions. One
+// replay has one order: nothing has to be merged, as in a log.
+type orderLook struct {
+	accesses []*lookedFor // in the order of the pattern
+	stops    int
+	cut      bool
+}
+
+// lookedFor is an access of a pattern: one of a thread's arrivals at an instruction that access the
+// memory.
+type lookedFor struct {
+	thread uint32 // 0: any but the thread not
+	not    uint32
+	inst   x86.Inst
+	addr   evidence.Addr
+	size   int
+	nth    uint64
+	// came counts the arrivals; at numbers the stops at which nth was reached, from 1; 0: it was not.
+	came uint64
+	at   int
+}
+
+// look makes the look at a candidate's accesses in the failing run; nil: they cannot be told by their
+// instructions.
+func (r *race) look(c *patterns.Candidate) *orderLook {
+	log := r.failing[c.Run].log
+	l := &orderLook{}
+	for _, i := range c.Accesses {
+		a := r.lookFor(log, i)
+		if a == nil {
+			return nil
+		}
+		l.accesses = append(l.accesses, a)
+	}
+	if c.Never && len(c.Passing) > 0 && len(l.accesses) == 1 {
+		// The access that the failing run lacks, as any other thread may make it.
+		if missing := r.lookFor(r.passing[c.PassingRun].log, c.Passing[0]); missing != nil {
+			read := l.accesses[0]
+			missing.addr, missing.nth, missing.thread, missing.not = read.addr, 1, 0, read.thread
+			l.accesses = append(l.accesses, missing)
+		}
+	}
+	if len(l.accesses) < 2 {
+		return nil
+	}
+	return l
+}
+
+// lookFor is how an access of a log is found again in another order; nil: it cannot be.
+func (r *race) lookFor(log *evidence.AccessLog, index int) *lookedFor {
+	a := &log.Accesses[index]
+	if a.By != evidence.ByProgram || a.Handler != 0 {
+		return nil
+	}
+	const longest = 15 // bytes of an instruction (Intel SDM, volume 2, 2.3.11)
+	code := make([]byte, longest)
+	n, _ := r.Process.ReadMemory(a.PC, code) // as far as it goes
+	in, err := x86.Decode(code[:n], uint64(a.PC))
+	if err != nil || strings.HasPrefix(in.Op, "rep") {
+		return nil
+	}
+	f := &lookedFor{thread: a.Thread, inst: in, addr: log.Variables[a.Variable].Address + evidence.Addr(a.Offset), size: int(a.Size)}
+	for i := range index + 1 {
+		if b := &log.Accesses[i]; b.Thread == a.Thread && b.PC == a.PC && b.Variable == a.Variable && b.Offset == a.Offset {
+			f.nth++
+		}
+	}
+	return f
+}
+
+// breaks are the traps of the look.
+func (l *orderLook) breaks() []replay.Break {
+	if l == nil {
+		return nil
+	}
+	var list []replay.Break
+	for i, a := range l.accesses {
+		first := slices.IndexFunc(l.accesses, func(b *lookedFor) bool { return b.inst.PC == a.inst.PC })
+		if first == i {
+			list = append(list, replay.Break{PC: evidence.Addr(a.inst.PC), Do: l.stop})
+		}
+	}
+	return list
+}
+
+// stop is called where a thread is about to execute one of the instructions.
+func (l *orderLook) stop(s *replay.Stopped) error {
+	if l.stops++; l.stops > mostReached {
+		l.cut = true
+		return replay.ErrBreakOver
+	}
+	regs, err := s.Registers()
+	if err != nil {
+		return err
+	}
+	for _, a := range l.accesses {
+		if evidence.Addr(a.inst.PC) == regs.PC() && a.by(s.Moment.Thread) && a.accesses(&regs) {
+			if a.came++; a.came == a.nth {
+				a.at = l.stops
+			}
+		}
+	}
+	return nil
+}
+
+func (a *lookedFor) by(thread uint32) bool {
+	return a.thread == thread || a.thread == 0 && a.not != thread
+}
+
+// accesses reports whether the instruction accesses the memory with these registers.
+func (a *lookedFor) accesses(regs *image.Registers) bool {
+	return slices.ContainsFunc(a.inst.Operands, func(o x86.Operand) bool {
+		if !o.IsMemory || o.Memory.Segment != x86.SegNone {
+			return false
+		}
+		at, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) { return regs.Get(image.Register(r)) })
+		return known && at < uint64(a.addr)+uint64(a.size) && uint64(a.addr) < at+uint64(max(o.Size, 1))
+	})
+}
+
+// state is what the replay came to. unbroken are the traps that it had to remove.
+func (l *orderLook) state(unbroken []evidence.Addr) orderState {
+	if l == nil || l.cut {
+		return orderUnknown
+	}
+	last, absent, removed := 0, false, false
+	for _, a := range l.accesses {
+		if slices.Contains(unbroken, evidence.Addr(a.inst.PC)) {
+			return orderUnknown
+		}
+		absent = absent || a.at == 0
+		if a.at > 0 {
+			removed = removed || a.at < last
+			last = a.at
+		}
+	}
+	switch {
+	case removed:
+		return orderRemoved
+	case absent:
+		return orderAbsent
+	}
+	return orderKept
+}
+
+// asLogged reports whether a replay without a change has a candidate's accesses in the order that the
+// logs of several passes were merged to. An order that no replay has explains nothing.
+func (r *race) asLogged(c *patterns.Candidate) bool {
+	l := r.look(c)
+	if l == nil {
+		return true
+	}
+	t := r.work.try(r.failing[c.Run].rec, replay.FreeRequest{Breaks: l.breaks()})
+	return !t.failed || l.state(t.unbroken) != orderRemoved
+}
