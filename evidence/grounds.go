@@ -38,8 +38,8 @@ type FailingCheck struct {
 	// Before is what the check found without the change, After with it.
 	Before CheckedValue `json:"before"`
 	After  CheckedValue `json:"after"`
-	// Guard is the variable whose value kept the changed run from the check, as it does every run
-	// that passes; empty: none is known.
+	// Guard is the variable whose value kept the changed run's thread from the check, as it does in runs
+	// that pass; empty: none is known.
 	Guard string `json:"guard,omitempty"`
 	// Inputs are the things whose values reach the check, as far as the logs tell; empty: it is not
 	// known what the check reads.

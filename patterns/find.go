@@ -373,14 +373,15 @@ func interrupted(log *evidence.AccessLog, indices []int32) bool {
 const vagueIndex = "[...]"
 
 // apart reports whether the code of the first access comes after that of the
-// last, or is the same expression, which compilers copy (of a loop's condition they make one
-// before the loop and one at its end): then they are of two iterations.
+// last, or makes the same access in the same expression, which compilers copy (of a loop's condition they
+// make one before the loop and one at its end): then they are of two iterations. A read and
+// a write in one expression are a modification.
 func apart(log *evidence.AccessLog, first, last *evidence.Access) bool {
 	a, b := &log.Contexts[first.Context], &log.Contexts[last.Context]
 	if a.Site.Function != b.Site.Function || a.Site.Module != b.Site.Module {
 		return false
 	}
-	return last.PC <= first.PC || a.Site.Column > 0 && samePlace(&a.Site, &b.Site) && samePlace(&a.Caller, &b.Caller)
+	return last.PC <= first.PC || first.Kind == last.Kind && a.Site.Column > 0 && samePlace(&a.Site, &b.Site) && samePlace(&a.Caller, &b.Caller)
 }
 
 func samePlace(a, b *evidence.Site) bool {

@@ -516,6 +516,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	w := *r.work
 	w.Replays = times
 	var states []orderState
+	guard, turned := r.guardOf(c), true
 	e := w.repeat(o.what, o.expect, func() trial {
 		once := opts
 		var look *orderLook
@@ -525,11 +526,15 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 		}
 		out := w.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
+		turned = turned && guard.turned(look, out.unbroken)
 		return out
 	})
 	e.Control = o.control
 	if o.failing && !o.expect {
 		notRemoved(&e, states)
+	}
+	if turned && e.Check != nil && e.Check.Arrivals == 0 {
+		e.Check.Guard = namesText(c.Variables)
 	}
 	return e, true
 }

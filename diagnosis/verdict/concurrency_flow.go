@@ -25,54 +25,34 @@ type flow struct {
 	reach map[string]bool
 }
 
-// flowOf follows the values of the failing check back through a log. What it leaves out has no part in
-// the check, as far as memory was watched; not all that it has need have one.
+// flowOf follows the values of the failing check back through a log: from each read that may count to the
+// last store before, and from there to all that the storing thread had read by then. What it leaves out
+// has no part in the check, as far as memory was watched; not all that it has need have one.
 func (r *race) flowOf(run int) *flow {
 	log, failing := r.failing[run].log, r.failing[run].rec.Manifest.Outcome.Thread
 	f := &flow{read: r.checked(log), reach: map[string]bool{}}
-	before := map[cell]int{} // up to which access a cell's value counts
-	var list []cell
-	add := func(c cell, until int) {
-		if known, seen := before[c]; !seen || known < until {
-			before[c] = until
-			list = append(list, c)
-		}
+	maps.Copy(f.reach, f.read)
+	fails := make([]bool, len(log.Contexts)) // whether a context is in a function that the failing thread was in
+	for i := range log.Contexts {
+		fails[i] = r.fails(&log.Contexts[i].Site)
 	}
-	for i := range log.Accesses {
+	wanted := map[cell]bool{}    // words whose last store before counts
+	feeding := map[uint32]bool{} // threads whose reads before count
+	for i := range slices.Backward(log.Accesses) {
 		a := &log.Accesses[i]
-		own := a.Thread == failing && a.Kind != evidence.CodeWrite
-		if own && (f.read[log.Variables[a.Variable].Name] || r.fails(&log.Contexts[a.Context].Site)) {
-			add(cellOf(a), i)
+		c, name := cellOf(a), log.Variables[a.Variable].Name
+		if a.Kind != evidence.CodeRead && wanted[c] {
+			feeding[a.Thread] = true
+			wanted[c] = a.Kind != evidence.CodeWrite
 		}
-	}
-	for i := range log.Variables {
-		f.reach[log.Variables[i].Name] = f.read[log.Variables[i].Name]
-	}
-	for len(list) > 0 {
-		c := list[len(list)-1]
-		list = list[:len(list)-1]
-		f.reach[log.Variables[c.variable].Name] = true
-		store := storeUpTo(log, c, before[c])
-		if store < 0 {
+		if a.Kind == evidence.CodeWrite {
 			continue
 		}
-		for i := range log.Accesses[:store+1] {
-			if a := &log.Accesses[i]; a.Thread == log.Accesses[store].Thread && a.Kind != evidence.CodeWrite {
-				add(cellOf(a), i)
-			}
+		if feeding[a.Thread] || a.Thread == failing && (f.read[name] || fails[a.Context]) {
+			wanted[c], f.reach[name] = true, true
 		}
 	}
 	return f
-}
-
-// storeUpTo is the last store to a cell up to an access; -1: there is none.
-func storeUpTo(log *evidence.AccessLog, c cell, until int) int {
-	for i := min(until, len(log.Accesses)-1); i >= 0; i-- {
-		if a := &log.Accesses[i]; cellOf(a) == c && a.Kind != evidence.CodeRead {
-			return i
-		}
-	}
-	return -1
 }
 
 // checked are the variables that the failing check reads: the one that the bad value was loaded from, or

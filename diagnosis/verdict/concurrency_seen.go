@@ -174,6 +174,49 @@ func (l *orderLook) state(unbroken []evidence.Addr) orderState {
 	return orderKept
 }
 
+// guard is a read of the failing thread, among the accesses of a pattern, that may have decided whether
+// the thread comes to the check. Positions are those in the pattern.
+type guard struct {
+	read int
+	// last is the access that the thread does not come to if the read turns it away; -1: it may come
+	// to all of them, as the check is after them.
+	last int
+}
+
+// guardOf is the guard among a candidate's accesses; nil: there is none. Either the thread accesses the
+// variable once more, for which the guard then looked too early; or the variable is the last of all
+// that the thread read, where the scan knows all memory that the failing code reads.
+func (r *race) guardOf(c *patterns.Candidate) *guard {
+	if len(c.Accesses) < 2 || len(c.Variables) != 1 || r.Case.Scan == nil {
+		return nil
+	}
+	log, failing := r.failing[c.Run].log, r.failing[c.Run].rec.Manifest.Outcome.Thread
+	own := slices.IndexFunc(c.Accesses, func(i int) bool { return log.Accesses[i].Thread == failing })
+	if own < 0 || log.Accesses[c.Accesses[own]].Kind != evidence.CodeRead {
+		return nil
+	}
+	last := len(c.Accesses) - 1
+	if own < last && log.Accesses[c.Accesses[last]].Thread == failing {
+		return &guard{own, last}
+	}
+	for i := range slices.Backward(log.Accesses) {
+		a := &log.Accesses[i]
+		if a.Thread == failing && a.Kind != evidence.CodeWrite && a.By == evidence.ByProgram {
+			if r.Case.Scan.Unresolved > 0 || log.Variables[a.Variable].Name != c.Variables[0] {
+				return nil
+			}
+			return &guard{own, -1}
+		}
+	}
+	return nil
+}
+
+// turned reports whether in a replay with another order the guard was read and may have turned the
+// thread away.
+func (g *guard) turned(l *orderLook, unbroken []evidence.Addr) bool {
+	return g != nil && l.state(unbroken) == orderRemoved && l.accesses[g.read].at > 0 && (g.last < 0 || l.accesses[g.last].at == 0)
+}
+
 // asLogged reports whether a replay without a change has a candidate's accesses in the order that the
 // logs of several passes were merged to. An order that no replay has explains nothing.
 func (r *race) asLogged(c *patterns.Candidate) bool {

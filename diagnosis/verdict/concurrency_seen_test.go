@@ -6,6 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/patterns"
 )
 
 // TestOrderState: what became of an order is what the accesses that were seen tell.
@@ -38,6 +39,65 @@ func TestOrderState(t *testing.T) {
 		if got := x.look.state(x.unbroken); got != x.want {
 			t.Errorf("%s: %d, want %d", x.name, got, x.want)
 		}
+	}
+}
+
+// TestGuard: a read of the failing thread is a guard if the thread accesses the variable once more, or if
+// it read nothing else later.
+func TestGuard(t *testing.T) {
+	const begin = "main t1\nt1 create t2 reader\nt1 create t3 writer\n"
+	for _, x := range []struct {
+		name, log  string
+		accesses   []int
+		unresolved int
+		want       *guard
+	}{
+		{"it is read and used", "t2 R item 1 @10\nt3 W item 1->0 @20\nt2 W item 0->2 @11", []int{0, 1, 2}, 5, &guard{0, 2}},
+		{"the last that is read", "t2 R item 1 @10\nt3 W item 1->0 @20", []int{0, 1}, 0, &guard{0, -1}},
+		{"the last that is read, after it is written", "t3 W item 1->0 @20\nt2 R item 0 @10", []int{0, 1}, 0, &guard{1, -1}},
+		{"memory that is read is not known", "t2 R item 1 @10\nt3 W item 1->0 @20", []int{0, 1}, 1, nil},
+		{"another variable is read later", "t2 R item 1 @10\nt3 W item 1->0 @20\nt2 R other 0 @12", []int{0, 1}, 0, nil},
+		{"the thread writes", "t2 W item 0->1 @10\nt3 R item 1 @20", []int{0, 1}, 0, nil},
+		{"accesses of another thread", "t1 R item 1 @10\nt3 W item 1->0 @20", []int{0, 1}, 0, nil},
+	} {
+		r := flowRace(begin+x.log+"\n", "")
+		r.Case.Scan = &evidence.Scan{Unresolved: x.unresolved}
+		got := r.guardOf(&patterns.Candidate{Variables: []string{"item"}, Accesses: x.accesses})
+		if (got == nil) != (x.want == nil) || got != nil && *got != *x.want {
+			t.Errorf("%s: %+v, want %+v", x.name, got, x.want)
+		}
+	}
+}
+
+// TestTurned: a guard turns a thread away if it was read in another order, and the thread did not come to
+// the later access that belongs to it.
+func TestTurned(t *testing.T) {
+	const pc = 0x1000
+	for _, x := range []struct {
+		name     string
+		guard    *guard
+		at       []int
+		unbroken []evidence.Addr
+		want     bool
+	}{
+		{"it came to both", &guard{0, 2}, []int{2, 1, 3}, nil, false},
+		{"not to the later one", &guard{0, 2}, []int{2, 1, 0}, nil, true},
+		{"to neither", &guard{0, 2}, []int{0, 2, 1}, nil, false},
+		{"in the recorded order", &guard{0, -1}, []int{1, 2}, nil, false},
+		{"in another order", &guard{0, -1}, []int{2, 1}, nil, true},
+		{"a trap was removed", &guard{0, -1}, []int{2, 1}, []evidence.Addr{pc}, false},
+		{"no guard", nil, []int{2, 1}, nil, false},
+	} {
+		l := &orderLook{}
+		for _, n := range x.at {
+			l.accesses = append(l.accesses, &lookedFor{at: n, inst: x86.Inst{PC: pc}})
+		}
+		if got := x.guard.turned(l, x.unbroken); got != x.want {
+			t.Errorf("%s: %v", x.name, got)
+		}
+	}
+	if (&guard{0, -1}).turned(nil, nil) {
+		t.Error("without a look it is said that a thread was turned away")
 	}
 }
 

@@ -67,8 +67,8 @@ func TestFirstOfObject(t *testing.T) {
 // TestSoFar: a run that came to the place of the failure less often than the recorded
 // one tells nothing, unless passing runs do so, too.
 func TestSoFar(t *testing.T) {
-	at := func(recorded uint64, passing ...uint64) *work {
-		r := &reach{pc: 0x10, name: "report (a.c:3)", recorded: arrived{times: recorded, own: min(recorded, 1)}, passing: passing, counted: true}
+	at := func(recorded uint64, passing ...arrived) *work {
+		r := &reach{pc: 0x10, name: "report (a.c:3)", thread: 2, recorded: arrived{times: recorded, own: min(recorded, 1)}, passing: passing, counted: true}
 		r.once.Do(func() {})
 		return &work{reached: r}
 	}
@@ -84,11 +84,13 @@ func TestSoFar(t *testing.T) {
 		{"as often", at(3), trial{reached: arrived{3, 1, ""}}, ""},
 		{"less often", at(3), trial{reached: arrived{2, 1, ""}}, "it came to report (a.c:3) 2 times, and the recorded run 3 times"},
 		{"never", at(1), trial{}, "never, and the recorded run once"},
-		{"as often as one that passes", at(3, 5, 2), trial{reached: arrived{2, 1, ""}}, ""},
-		{"less often than those that pass", at(3, 5, 2), trial{reached: arrived{1, 1, ""}}, "once, and the recorded run 3 times"},
+		{"as often as one that passes", at(3, arrived{5, 1, ""}, arrived{2, 1, ""}), trial{reached: arrived{2, 1, ""}}, ""},
+		{"less often than those that pass", at(3, arrived{5, 1, ""}, arrived{2, 1, ""}), trial{reached: arrived{1, 1, ""}}, "once, and the recorded run 3 times"},
 		{"passing runs that cannot be replayed", unknown, trial{reached: arrived{1, 1, ""}}, "no replay"},
-		{"as often, and others in place of the thread that failed", at(3), trial{reached: arrived{times: 3}}, "it came to report (a.c:3) never"},
-		{"not the thread that failed, as in a run that passes", at(3, 0), trial{reached: arrived{times: 3}}, ""},
+		{"others in place of the thread that failed", at(3), trial{reached: arrived{3, 0, ""}}, "thread 2, which failed in the recorded run, came to report (a.c:3) never, and there once"},
+		{"others in its place, as in a run that passes", at(3, arrived{4, 0, ""}), trial{reached: arrived{3, 0, ""}}, ""},
+		{"others in its place, and a run that passes with it", at(3, arrived{1, 1, ""}), trial{reached: arrived{3, 0, ""}}, "thread 2"},
+		{"less often and without it, as no single run that passes", at(3, arrived{2, 1, ""}, arrived{4, 0, ""}), trial{reached: arrived{2, 0, ""}}, "it came to report (a.c:3) 2 times"},
 		{"a failure behind main", behind, trial{events: 1, total: 9}, ""},
 		{"a place that was not seen, fewer events", at(0), trial{events: 8, total: 9}, "it made 8 events, and the recorded run 9"},
 		{"a place that was not seen, as many events", at(0), trial{events: 9, total: 9}, ""},

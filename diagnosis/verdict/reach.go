@@ -39,9 +39,9 @@ type reach struct {
 	// again is how many of them are the instruction once more, after a handler of its fault had
 	// returned: a run that does not fault comes there as many times less.
 	again uint64
-	// passing are the counts of the passing runs, once they were counted; err is why
+	// passing are the arrivals of the passing runs, once they were counted; err is why
 	// there are none.
-	passing []uint64
+	passing []arrived
 	counted bool
 	err     error
 }
@@ -214,11 +214,8 @@ func (w *work) soFar(t *trial) string {
 		return ""
 	}
 	seen := r.recorded.times > 0 && !slices.Contains(t.unbroken, r.pc)
-	if seen && count < r.least(r.recorded.times) {
-		return w.noPassingRunAsRare(count)
-	}
-	if seen && r.recorded.own > 0 && t.reached.own < r.least(r.recorded.own) {
-		return w.noPassingRunAsRare(t.reached.own)
+	if seen && (r.rarer(t.reached) || r.rarerOwn(t.reached)) {
+		return w.noPassingRunAsRare(t.reached)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {
 		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
@@ -236,19 +233,33 @@ func (r *reach) least(recorded uint64) uint64 {
 	return recorded - r.again
 }
 
-// noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure; empty:
-// one does.
-func (w *work) noPassingRunAsRare(count uint64) string {
+// rarer reports whether threads came to the place less often than those of a run that comes as far as
+// the recorded one, and rarerOwn whether the thread that failed did.
+func (r *reach) rarer(a arrived) bool { return a.times < r.least(r.recorded.times) }
+
+func (r *reach) rarerOwn(a arrived) bool {
+	return r.recorded.own > 0 && a.own < r.least(r.recorded.own)
+}
+
+// noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure as a run
+// that came there less often than the recorded one; empty: one does. In another run the thread that
+// failed is the one of the same number.
+func (w *work) noPassingRunAsRare(a arrived) string {
 	r := w.reaching()
 	if w.countPassing(); r.err != nil {
 		return fmt.Sprintf("how often passing runs come to %s is not known: %v", r.name, r.err)
 	}
-	for _, n := range r.passing {
-		if n <= count {
+	all, own := r.rarer(a), r.rarerOwn(a)
+	for _, p := range r.passing {
+		if (!all || p.times <= a.times) && (!own || p.own <= a.own) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(count), countedText(r.recorded.times))
+	if all {
+		return fmt.Sprintf("it ended too soon to tell: it came to %s %s, and the recorded run %s", r.name, countedText(a.times), countedText(r.recorded.times))
+	}
+	return fmt.Sprintf("it ended too soon to tell: thread %d, which failed in the recorded run, came to %s %s, and there %s",
+		r.thread, r.name, countedText(a.own), countedText(r.recorded.own))
 }
 
 // guards reports whether a variable's value keeps every passing run from the place of the failure,
@@ -256,7 +267,8 @@ func (w *work) noPassingRunAsRare(count uint64) string {
 func (w *work) guards(variable string) bool {
 	w.countPassing()
 	r := w.reaching()
-	if r.err != nil || len(r.passing) == 0 || slices.Max(r.passing) > 0 || w.Case.Scan == nil {
+	comes := func(p arrived) bool { return p.times > 0 }
+	if r.err != nil || len(r.passing) == 0 || slices.ContainsFunc(r.passing, comes) || w.Case.Scan == nil {
 		return false
 	}
 	return slices.ContainsFunc(w.Case.Scan.Suspects, func(s evidence.Suspect) bool {
@@ -287,17 +299,16 @@ func (w *work) countPassing() {
 	}
 	r.counted = true
 	for _, rec := range w.Passing {
-		n, err := w.countIn(rec)
+		seen, err := w.countIn(rec)
 		if err != nil {
 			r.err = err
 			return
 		}
-		r.passing = append(r.passing, n)
+		r.passing = append(r.passing, seen)
 	}
 }
 
-func (w *work) countIn(rec *record.Recording) (uint64, error) {
-	var seen arrived
-	_, err := replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached})}})
-	return seen.times, err
+func (w *work) countIn(rec *record.Recording) (seen arrived, err error) {
+	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached})}})
+	return seen, err
 }
