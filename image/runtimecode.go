@@ -10,11 +10,11 @@ import (
 )
 
 // runtimeModules are objects that serve every program: the C library, the
-// loader, the runtimes of C++, Rust and the sanitizers, the agent.
+// loader, the runtimes of C++, OpenMP, Rust and the sanitizers, the agent.
 var runtimeModules = []string{
 	"libc.", "libc-", "libm.", "libm-", "libpthread", "librt.", "librt-", "libdl.", "libdl-", "libmvec.",
 	"ld-linux", "ld-2.", "ld.so", "ld-musl", "linux-vdso", "linux-gate", "[vdso]",
-	"libstdc++.", "libc++", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
+	"libstdc++.", "libc++", "libgomp.", "libomp.", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
 	"libasan.", "libubsan.", "libtsan.", "libdiagnose.", "libdiagnose-record.",
 }
 

@@ -181,7 +181,8 @@ const mostThreadsScanned = 16
 // stream are variables of the C library that all programs report failures with.
 var stream = map[string]bool{"stderr": true, "stdout": true, "stdin": true}
 
-// functions are those that access what was traced, so many at most.
+// functions are those of the program's own that access what was traced, so many at most. What the code
+// of a runtime accesses besides is its own.
 func (r *race) functions() []string {
 	const most = 12
 	var list []string
@@ -190,7 +191,8 @@ func (r *race) functions() []string {
 			// Code that was inlined is its caller's.
 			for _, s := range []*evidence.Site{&t.log.Contexts[i].Site, &t.log.Contexts[i].Caller} {
 				name := evidence.ShortName(s.Function)
-				if s.File != "" && name != "" && name != "main" && len(list) < most && !slices.Contains(list, name) {
+				own := s.File != "" && name != "" && name != "main" && !image.LibraryCode(s)
+				if own && len(list) < most && !slices.Contains(list, name) {
 					list = append(list, name)
 				}
 			}
