@@ -487,9 +487,11 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 	case agrees:
 		t.cured = true
 		t.cures++
-	case decided && t.cured:
+	case t.cured && (decided || e.Failed > 0):
 		t.onlyBehind = t.onlyBehind || o.first
-		e.Undecided = otherWay
+		if decided {
+			e.Undecided = otherWay
+		}
 	case decided:
 		t.stayed = true
 	}

@@ -95,7 +95,7 @@ func (f *flow) inputs(c *patterns.Candidate) []string {
 		}
 	}
 	thing := namesText(c.Variables)
-	if slices.ContainsFunc(c.Variables, func(v string) bool { return f.reach[v] }) && !slices.Contains(list, thing) {
+	if f.reaches(c) && !slices.Contains(list, thing) {
 		list = append(list, thing)
 	}
 	return list
@@ -106,12 +106,18 @@ func (f *flow) direct(c *patterns.Candidate) bool {
 	return slices.ContainsFunc(c.Variables, func(v string) bool { return f.read[v] })
 }
 
+// reaches reports whether a value of a candidate's variable reaches the check.
+func (f *flow) reaches(c *patterns.Candidate) bool {
+	return slices.ContainsFunc(c.Variables, func(v string) bool { return f.reach[v] })
+}
+
 // mostNearer bounds how many further candidates are tried when one was found.
 const mostNearer = 3
 
 // nearest is the candidate whose variable the check itself reads, where one that helps is of another
 // variable: to keep two threads apart helps whatever they do then, and so a bystander's order seems to
-// be the cause as well. Without such a candidate it is the one that was found.
+// be the cause as well. Where the found one's value leads to the check, through other variables, one that
+// says less is its consequence. Without such a candidate it is the one that was found.
 func (r *race) nearest(found *tested, tried map[*patterns.Candidate]*tested) (*tested, error) {
 	f := r.flowOf(found.candidate.Run)
 	if len(f.read) == 0 || f.direct(found.candidate) {
@@ -135,7 +141,8 @@ func (r *race) nearest(found *tested, tried map[*patterns.Candidate]*tested) (*t
 			}
 			tried[c] = t
 		}
-		if t.cured && !r.contradicted(t) && (nearer == nil || t.says() > nearer.says()) {
+		replaces := t.cured && !r.contradicted(t) && (!f.reaches(found.candidate) || t.says() >= found.says())
+		if replaces && (nearer == nil || t.says() > nearer.says()) {
 			nearer = t
 		}
 	}
@@ -169,8 +176,7 @@ func (r *race) rivals(found *tested, tried map[*patterns.Candidate]*tested) (lis
 			tried[c] = t
 		}
 		f := r.flowOf(c.Run)
-		reaches := len(f.read) == 0 || slices.ContainsFunc(c.Variables, func(v string) bool { return f.reach[v] })
-		if t.says() == saysMost && !r.contradicted(t) && reaches {
+		if t.says() == saysMost && !r.contradicted(t) && (len(f.read) == 0 || f.reaches(c)) {
 			list = append(list, t)
 		}
 	}

@@ -88,3 +88,56 @@ t2 R item 0 @11
 		t.Error("accesses in one function are related")
 	}
 }
+
+// TestNearest: what the check itself reads comes before what helps as well, unless that leads to the check
+// and says more.
+func TestNearest(t *testing.T) {
+	r := flowRace(`main t1
+t1 create t2 reader
+t1 create t3 writer
+t3 RW count 2->1 @20
+t3 W item 1->0 @21
+t3 W stats 0->1 @22
+t2 R item 0 @11
+`, "item")
+	r.found = &patterns.Result{Candidates: []patterns.Candidate{
+		{Variables: []string{"count"}, Accesses: []int{0, 0, 0}},
+		{Variables: []string{"stats"}, Accesses: []int{2, 2, 2}},
+		{Variables: []string{"item"}, Accesses: []int{1, 3}},
+	}}
+	tried := map[*patterns.Candidate]*tested{}
+	var list []*tested
+	for i := range r.found.Candidates {
+		c := &r.found.Candidates[i]
+		x := &tested{candidate: c, cured: true, cures: 2}
+		tried[c], list = x, append(list, x)
+	}
+	for found, want := range map[int]int{0: 0, 1: 2, 2: 2} {
+		if got, err := r.nearest(list[found], tried); err != nil || got != list[want] {
+			t.Errorf("%v: %v, %v", list[found].candidate.Variables, got.candidate.Variables, err)
+		}
+	}
+	// An order that says no less.
+	if list[0].cures = 1; list[0].says() != list[2].says() {
+		t.Fatalf("%d and %d", list[0].says(), list[2].says())
+	}
+	if got, _ := r.nearest(list[0], tried); got != list[2] {
+		t.Errorf("of equal ones it is %v", got.candidate.Variables)
+	}
+}
+
+// TestOnlyBehind: that the other context is first does not help, also where the run that failed was not
+// seen to have the other order. Then who is first may be the cause.
+func TestOnlyBehind(t *testing.T) {
+	for _, x := range []struct {
+		first  bool
+		failed int
+		want   bool
+	}{{true, 1, true}, {false, 1, false}, {true, 0, false}} {
+		found := &tested{candidate: &patterns.Candidate{}, cured: true, cures: 1}
+		(&race{}).judge(found, order{first: x.first}, evidence.Experiment{Runs: 1, Failed: x.failed, Undecided: notSeenToBeOther})
+		if found.onlyBehind != x.want || found.experiments[0].Undecided != notSeenToBeOther {
+			t.Errorf("%+v: %v, %q", x, found.onlyBehind, found.experiments[0].Undecided)
+		}
+	}
+}
