@@ -413,7 +413,8 @@ type RawControl struct {
 	ParkPC      uint64 `c:"park_pc"`
 	StopAt      uint64 `c:"stop_at"`
 	Ticket      uint64
-	Reserved1   [7]uint64
+	Reserved1   [6]uint64
+	Turns       uint64
 	Image       uint64
 	Run         uint64
 	Left        uint64

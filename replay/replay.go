@@ -60,6 +60,9 @@ type Result struct {
 	Status int
 	// Events is the number of events replayed, of Total.
 	Events, Total uint64
+	// Turns counts how often a thread got the right to run: equal in every replay of a schedule that
+	// comes as far. 0: the recording's engine does not count.
+	Turns uint64
 	// Timing is the timing used. If none worked, Tried lists those tried, and Timing is the one
 	// that got furthest.
 	Timing record.Timing
@@ -247,7 +250,7 @@ func (c *controller) finish() error {
 		if err != nil {
 			return err
 		}
-		r.Events, r.MadeUp = control.Consumed, control.MadeUp
+		r.Events, r.Turns, r.MadeUp = control.Consumed, control.Turns, control.MadeUp
 	}
 	if t := c.end.thread; t != nil {
 		m, err := c.MomentOf(t)

@@ -428,8 +428,9 @@ struct dg_control {
 	uint64_t park_pc;  /* replay: dg_park. The tracer sends a thread there, on the engine's stack, that has ended */
 	uint64_t stop_at;  /* replay: DG_TRAP_MOMENT when stop_thread has done its event of this ordinal; UINT64_MAX: never */
 	uint64_t ticket;   /* the next one; a cache line of its own */
-	uint64_t reserved1[7];
-	/* Replay */
+	uint64_t reserved1[6];
+	/* Replay: how often a thread got the right to run, equal in every replay of a schedule. 0: this engine does not count */
+	uint64_t turns;
 	uint64_t image;    /* address of struct dg_replay_header */
 	uint64_t run;      /* index into its runs */
 	uint64_t left;     /* events left of this run */

@@ -260,6 +260,7 @@ func (k *kernelWatches) sighting(p []byte) (*sighting, error) {
 		s.tid = binary.LittleEndian.Uint32(slot[unsafe.Offsetof(r.TID):])
 		s.inside = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Inside):])
 		s.ordinal = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Ordinal):])
+		s.turn = word(sentTurns)
 		s.regs.Fs_base = word(sentPointer)
 		k.tr.indices[s.thread] = s.index
 	} else if err := k.tr.identify(s); err != nil {

@@ -14,6 +14,10 @@ type Hit struct {
 	// events of all threads done before.
 	Thread            uint32
 	Ordinal, Position uint64
+	// Turn counts how often a thread had got the right to run, and is the same in every replay of
+	// a schedule. It is 0 where it orders nothing: the thread ran without the right, as it does
+	// before its first event, or the recording's engine does not count.
+	Turn uint64
 	// PC is the instruction that made the access, SP the stack pointer then.
 	PC, SP evidence.Addr
 	Kind   evidence.AccessCode

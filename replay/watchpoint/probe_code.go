@@ -49,6 +49,7 @@ const (
 	entrySite     = entryAfter + 8*mostWords // and the kernel's id of the accessing thread
 	entryHeld     = entrySite + 8
 	entryDone     = entryHeld + 8 // its number + 1, written last
+	entryTurns    = entryDone + 8
 	entryBytes    = 128
 )
 
@@ -298,7 +299,6 @@ func (p *probes) rangesCode(a *inline.Assembler) {
 // logCode writes an entry, or stops the thread if there is no room, and then jumps to %rdx.
 func (p *probes) logCode(a *inline.Assembler) {
 	var thread agent.RawRThread
-	var control agent.RawControl
 	a.OwnMemory(inline.OpStore, inline.HardDX, ownReturn)
 	a.Constant(inline.HardCX, p.base)
 	a.Write([]byte{0xb8, 1, 0, 0, 0})             // mov $1, %eax
@@ -334,15 +334,17 @@ func (p *probes) logCode(a *inline.Assembler) {
 	a.Word(entrySP)
 	a.OwnMemory(inline.OpStore, inline.HardBX, ownBX)
 	a.Write([]byte{0x31, 0xdb}) // xor %ebx, %ebx
-	a.Constant(inline.HardDX, agent.EngineControl+uint64(unsafe.Offsetof(control.Holder)))
-	a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, int(unsafe.Offsetof(control.Consumed)-unsafe.Offsetof(control.Holder)))
+	a.Constant(inline.HardDX, agent.EngineControl+turnsOffset)
+	a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, 0)
+	a.AtBase(inline.OpStore, inline.HardCX, inline.HardAX, entryTurns)
+	a.AtBase(inline.OpLoad, inline.HardCX, inline.HardDX, int(consumedOffset-turnsOffset))
 	a.AtBase(inline.OpStore, inline.HardCX, inline.HardAX, entryConsumed)
 	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryWho)
 	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryReal)
 	a.AtBase(inline.OpStore, inline.HardBX, inline.HardAX, entryOrdinal)
-	a.Write([]byte{0x8b, 0x12, 0x85, 0xd2}) // mov (%rdx), %edx; test %edx, %edx
-	a.ToLabel("no owner", 0x0f, 0x84)       // jz
-	a.Write([]byte{0x48, 0xc1, 0xe2, 16})   // shl $16, %rdx: DG_THREAD_SLOT
+	a.Write([]byte{0x8b, 0x52, byte(holderOffset - turnsOffset), 0x85, 0xd2}) // mov holder(%rdx), %edx; test %edx, %edx
+	a.ToLabel("no owner", 0x0f, 0x84)                                         // jz
+	a.Write([]byte{0x48, 0xc1, 0xe2, 16})                                     // shl $16, %rdx: DG_THREAD_SLOT
 	a.Constant(inline.HardCX, agent.EngineThreads)
 	a.Write([]byte{0x48, 0x01, 0xca}) // add %rcx, %rdx
 	for _, f := range []struct{ from, to int }{{int(unsafe.Offsetof(thread.RealTID)), entryReal},

@@ -60,11 +60,12 @@ func (p *probes) taken(e []byte, t *tracee.Thread) error {
 	s := &sighting{thread: int(word(entrySite) >> 32), position: word(entryConsumed), held: word(entryHeld)}
 	if who, real := word(entryWho), uint32(word(entryReal)); int(real) == s.thread {
 		s.index, s.tid, s.ordinal = uint32(who), uint32(who>>32), word(entryOrdinal)
+		s.turn = word(entryTurns)
 		p.tr.indices[s.thread] = s.index
 	} else if err := p.tr.identify(s); err != nil {
 		return err
 	}
-	h := Hit{Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held, PC: evidence.Addr(x.inst.PC),
+	h := Hit{Thread: s.index, Ordinal: s.ordinal, Position: s.position, Turn: s.turn, Held: s.held, PC: evidence.Addr(x.inst.PC),
 		SP: evidence.Addr(word(entrySP)), Kind: CodeOf(x.operands[0].Access)}
 	addr, size := word(entryAddr), uint64(x.operands[0].Size)
 	first := addr &^ 7

@@ -208,7 +208,7 @@ func (p *probes) stepped(t *tracee.Thread, x *probeSite, regs *ptrace.Registers,
 		if err != nil {
 			return err
 		}
-		h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held,
+		h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Turn: s.turn, Held: s.held,
 			Kind: access.kind, PC: evidence.Addr(x.inst.PC), SP: evidence.Addr(regs.Rsp)}
 		tr.code.onBehalf(s, &h)
 		if h.By == evidence.ByCall {

@@ -17,9 +17,10 @@ const (
 	sentAddress   = sentRegisters + ptRegs
 	sentThread    = sentAddress + 8 // the kernel's id
 	sentWords     = sentThread + 8
-	sentMissing   = sentWords + 8*tracee.DebugRegisters // not 0 if the word could not be read
-	sentHolder    = sentMissing + 8*tracee.DebugRegisters
-	sentConsumed  = sentHolder + 8
+	sentMissing   = sentWords + 8*tracee.DebugRegisters   // not 0 if the word could not be read
+	sentTurns     = sentMissing + 8*tracee.DebugRegisters // turns to consumed of struct dg_control
+	sentHolder    = sentTurns + int(holderOffset-turnsOffset)
+	sentConsumed  = sentTurns + int(consumedOffset-turnsOffset)
 	sentSlot      = sentConsumed + 8 // the beginning of struct dg_rthread
 	sentPointer   = sentSlot + int(threadBytes)
 	sentFrame     = sentPointer + 8
@@ -218,11 +219,10 @@ func (s *sender) unlessKnown(watch int, m senderMaps, known string) {
 // engine adds the engine's state: the thread that has the right to run and, if it is this thread,
 // its position and whether it is in the engine.
 func (s *sender) engine() {
-	var control agent.RawControl
 	var thread agent.RawRThread
 	own, outside := s.label(), s.label()
-	s.appendCode(asm.LoadImm(asm.R3, int64(agent.EngineControl+unsafe.Offsetof(control.Holder)), asm.DWord))
-	s.read(sentHolder, 16) // with consumed after it
+	s.appendCode(asm.LoadImm(asm.R3, int64(agent.EngineControl+turnsOffset), asm.DWord))
+	s.read(sentTurns, int(turnBytes))
 	s.appendCode(
 		asm.LoadMem(asm.R8, asm.R7, int16(sentHolder), asm.Word),
 		asm.LSh.Imm(asm.R8, 16), // times DG_THREAD_SLOT

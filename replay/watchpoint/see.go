@@ -27,9 +27,11 @@ type sighting struct {
 	// inside are from its struct dg_rthread.
 	index                     uint32
 	position, ordinal, inside uint64
-	tid                       uint32 // the recorded one
-	held                      uint64
-	regs                      ptrace.Registers
+	// turn is control.turns; 0 if the thread does not have the right to run.
+	turn uint64
+	tid  uint32 // the recorded one
+	held uint64
+	regs ptrace.Registers
 	// frame has the registers with which the thread entered the engine; nil outside of it.
 	frame *agent.RawFrame
 	words [tracee.DebugRegisters]uint64
@@ -102,9 +104,13 @@ func (tr *Tracing) see(t *tracee.Thread, regs *ptrace.Registers) (*sighting, err
 
 // Offsets in the engine's structures of the fields that are read.
 const (
+	turnsOffset    = uint64(unsafe.Offsetof(agent.RawControl{}.Turns))
+	holderOffset   = uint64(unsafe.Offsetof(agent.RawControl{}.Holder))
 	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
-	threadBytes    = uint64(unsafe.Offsetof(agent.RawRThread{}.Ordinal)) + 8
-	lockBytes      = 4
+	// turnBytes are those from turns to consumed.
+	turnBytes   = consumedOffset + 8 - turnsOffset
+	threadBytes = uint64(unsafe.Offsetof(agent.RawRThread{}.Ordinal)) + 8
+	lockBytes   = 4
 )
 
 // readWords reads the watched words, the locks, and the position of the replay.
@@ -121,10 +127,10 @@ func (tr *Tracing) readWords(s *sighting, known bool) error {
 	for i, l := range tr.asked.Locks {
 		pieces = append(pieces, wanted{addr: uint64(l.Addr), size: lockBytes, into: locks[lockBytes*i:]})
 	}
-	var consumed [8]byte
+	var control [turnBytes]byte
 	var slot [threadBytes]byte
 	if known {
-		pieces = append(pieces, wanted{addr: tr.process.Control + consumedOffset, size: 8, into: consumed[:]},
+		pieces = append(pieces, wanted{addr: tr.process.Control + turnsOffset, size: turnBytes, into: control[:]},
 			wanted{addr: agent.RThreadAddress(s.index), size: threadBytes, into: slot[:]})
 	}
 	tr.gathered.pieces = pieces
@@ -137,7 +143,10 @@ func (tr *Tracing) readWords(s *sighting, known bool) error {
 		s.tid = binary.LittleEndian.Uint32(slot[unsafe.Offsetof(r.TID):])
 		s.inside = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Inside):])
 		s.ordinal = binary.LittleEndian.Uint64(slot[unsafe.Offsetof(r.Ordinal):])
-		s.position = binary.LittleEndian.Uint64(consumed[:])
+		s.position = binary.LittleEndian.Uint64(control[consumedOffset-turnsOffset:])
+		if binary.LittleEndian.Uint32(control[holderOffset-turnsOffset:]) == s.index {
+			s.turn = binary.LittleEndian.Uint64(control[:])
+		}
 	}
 	for i, w := range watches {
 		if have[i] {

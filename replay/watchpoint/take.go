@@ -26,7 +26,7 @@ func (tr *Tracing) takeOne(s *sighting, watch int, t *tracee.Thread) error {
 	if s.watches&(1<<watch) == 0 {
 		return nil
 	}
-	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held}
+	h := Hit{Watch: watch, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Turn: s.turn, Held: s.held}
 	changed := uint64(0)
 	if s.valid&(1<<watch) != 0 {
 		changed = s.words[watch] ^ tr.known[watch]
@@ -167,7 +167,7 @@ func (tr *Tracing) Finish(last *tracee.Thread) error {
 		if s.valid&(1<<i) == 0 || !tr.read[i] || s.words[i] == tr.known[i] {
 			continue
 		}
-		h := Hit{Watch: i, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Held: s.held, Old: tr.known[i], New: s.words[i]}
+		h := Hit{Watch: i, Thread: s.index, Ordinal: s.ordinal, Position: s.position, Turn: s.turn, Held: s.held, Old: tr.known[i], New: s.words[i]}
 		tr.known[i] = s.words[i]
 		if err := tr.emit(unseenWrite(h), nil); err != nil {
 			return err

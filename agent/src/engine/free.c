@@ -351,7 +351,7 @@ static void dg_free_diverges(enum dg_reason reason, const struct dg_event *expec
 		dg_free_tell();
 	else
 		dg_free_note(reason, expected, place, want, got, event);
-	DG_CONTROL->holder = dg_me->index;
+	dg_turn_to(dg_me->index);
 	dg_free_again();
 }
 
@@ -379,7 +379,7 @@ static void dg_free_right_to(struct dg_rthread *t)
 		dg_turn_give(t->index);
 		return;
 	}
-	DG_CONTROL->holder = t->index;
+	dg_turn_to(t->index);
 	__atomic_store_n(&t->go, DG_GO_RUN, __ATOMIC_RELEASE);
 }
 

@@ -330,6 +330,7 @@ static bool dg_first_thread(struct dg_control *c, uint64_t stack_high)
 	me->state = DG_R_RUNNING;
 	c->threads = 1;
 	c->holder = 1;
+	c->turns = 1;
 	dg_tcb_learn(me->tid);
 	if (c->mode == DG_MODE_REPLAY)
 		dg_rthread_events(me);

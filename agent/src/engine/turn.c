@@ -57,13 +57,23 @@ static uint32_t dg_turn_next(void)
 	}
 }
 
+/* Called by the thread that has the right, or by any thread while none has it. */
+static void dg_turn_to(uint32_t index)
+{
+	struct dg_control *c = DG_CONTROL;
+
+	if (c->holder != index)
+		c->turns++;
+	c->holder = index;
+}
+
 static void dg_turn_give(uint32_t index)
 {
 	struct dg_rthread *t = dg_rthread_number(index);
 
 	if (index > DG_CONTROL->threads || index == dg_me->index || t->state == DG_R_NONE || t->state == DG_R_ENDED)
 		dg_diverge(DG_DIFFERS_THREAD, NULL, 0, index, DG_CONTROL->threads);
-	DG_CONTROL->holder = index;
+	dg_turn_to(index);
 	if (__atomic_exchange_n(&t->go, DG_GO_RUN, __ATOMIC_ACQ_REL) == DG_GO_SLEEPS)
 		dg_sys3(SYS_futex, &t->go, FUTEX_WAKE, 1);
 }
