@@ -45,10 +45,12 @@ const (
 // Access is one access to a watched word, in the order of the replay. It is
 // small, for logs hold millions.
 type Access struct {
-	// Position counts the events of all threads that were done before. One
-	// thread runs at a time, so accesses of two threads have different
-	// Positions, and those of one log are in its order.
+	// Position counts the events of all threads that were done before.
 	Position uint64
+	// Turn counts how often a thread had got the right to run. One thread runs at a
+	// time, so accesses of two threads have different Turns, and those of one log are
+	// in its order. 0: it is not known.
+	Turn uint64
 	// Ordinal is that of the thread's last event before; PC the instruction
 	// that made the access: with Hit what finds it again in another replay.
 	Ordinal uint64
@@ -114,8 +116,8 @@ type Lock struct {
 // Acquisition is a lock that a thread takes while it may hold others: what
 // orders of locks are seen from.
 type Acquisition struct {
-	Position, Ordinal uint64
-	Thread            uint32
+	Position, Turn, Ordinal uint64
+	Thread                  uint32
 	// Context indexes the AccessLog's table, Held its lock sets, without Lock.
 	Context, Held int32
 	Lock          Lock
@@ -140,6 +142,12 @@ type AccessLog struct {
 	// Acquisitions are those made by a thread that held another lock, and those
 	// that never ended, in order.
 	Acquisitions []Acquisition
+	// Calls are the system calls that may have changed the watched memory unseen.
+	// Others: other processes may have changed it, too, or calls that the recorder does not know.
+	Calls  []Call
+	Others bool
+	// Contradiction is what Contradicts found when the log was made.
+	Contradiction *Contradiction
 	// Cut says that a pass ended before the recording did, so that accesses are missing.
 	Cut bool
 	Coverage

@@ -207,6 +207,8 @@ type Cause struct {
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.
 	Grounds *Grounds `json:"grounds,omitempty"`
+	// Contradiction is that of a log of accesses which the diagnosis used: then nothing is proved.
+	Contradiction *Contradiction `json:"contradiction,omitempty"`
 	// read: the cause is from a document.
 	read bool
 }

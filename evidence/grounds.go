@@ -60,6 +60,7 @@ type ProofRule string
 
 // The rules of a proof: docs/causes.md gives the reasons.
 const (
+	RuleLog      ProofRule = "the log of accesses does not contradict itself"
 	RuleClaim    ProofRule = "the cause names a thing, a thread and a place"
 	RuleRecorded ProofRule = "the run without the change comes out the other way"
 	RuleChange   ProofRule = "an experiment that agrees changed what the cause names, and nothing else"
@@ -79,6 +80,9 @@ func (e *UnprovedError) Error() string {
 // cause whose Site is in no code of the process names no place: a stack that the store had
 // overwritten gave it. The error is an *UnprovedError, and the cause is left as it was.
 func (c *Cause) Prove(claim Event) error {
+	if c.Contradiction != nil {
+		return &UnprovedError{RuleLog}
+	}
 	if claim.Thing == "" || claim.At.Thread == 0 || c.Site != nil && c.Site.Function == "" && c.Site.Module == "" {
 		return &UnprovedError{RuleClaim}
 	}

@@ -24,6 +24,7 @@ func TestProve(t *testing.T) {
 		rule  ProofRule
 	}{
 		"as it should be":                     {func(*Cause, *Event) {}, ""},
+		"the log contradicts itself":          {func(c *Cause, _ *Event) { c.Contradiction = &Contradiction{Kind: ContradictedValue} }, RuleLog},
 		"the claim names nothing":             {func(_ *Cause, e *Event) { e.Thing = "" }, RuleClaim},
 		"the claim has no thread":             {func(_ *Cause, e *Event) { e.At.Thread = 0 }, RuleClaim},
 		"the place is in no code":             {func(c *Cause, _ *Event) { c.Site = &Site{PC: 0x4343434343434343} }, RuleClaim},

@@ -80,6 +80,9 @@ const (
 	// LimitContradictedOrder: logs have the order of accesses Pattern to Names at Place, and a
 	// replay that stops at each of them has another, which is a defect of the tool. The order is left out.
 	LimitContradictedOrder LimitCode = "contradicted-order"
+	// LimitLogContradicted: the log of accesses contradicts itself, which is a defect of the tool.
+	// Nothing is proved from it. Names[0] is the variable, Addr the word, Contradiction the accesses.
+	LimitLogContradicted LimitCode = "log-contradicted"
 	// LimitNeverReplayed: none of Of replays failed as recorded. Reason is how the last one ended.
 	LimitNeverReplayed LimitCode = "never-failed-as-recorded"
 	// LimitSimilarFailure: replays fail at the recorded instruction, which then reads another value
@@ -116,6 +119,8 @@ type Limit struct {
 	Names []string `json:"names,omitempty"`
 	// Kind is the recorder's name of a limit of the recording.
 	Kind string `json:"kind,omitempty"`
+	// Contradiction is that of a log of accesses.
+	Contradiction *Contradiction `json:"contradiction,omitempty"`
 	// Time is a duration as command lines take it.
 	Time string `json:"time,omitempty"`
 	// Pattern, Place and Experiment are of an order of accesses: its kind, its places and
@@ -176,6 +181,8 @@ func (l *Limit) words() string {
 		return "the way through a call that returned the value was not followed: " + l.Reason
 	case LimitContradicted:
 		return fmt.Sprintf("a defect of diagnose: one replay saw no store to %s and another one did, so the report names no origin of its value", l.names())
+	case LimitLogContradicted:
+		return fmt.Sprintf("a defect of diagnose: the logged accesses to %s contradict each other, so nothing is proved from them", l.names()) + l.Contradiction.words()
 	case LimitStacks:
 		return fmt.Sprintf("%s: the stacks of the accesses are not known: %s", l.Subject, l.Reason)
 	}
@@ -249,7 +256,7 @@ func (l *Limit) Same(other *Limit) bool {
 	if a.Code == "" && b.Code == "" {
 		return a.Subject == b.Subject && a.Text == b.Text
 	}
-	if !slices.Equal(a.Names, b.Names) {
+	if !slices.Equal(a.Names, b.Names) || (a.Contradiction == nil) != (b.Contradiction == nil) || a.Contradiction != nil && *a.Contradiction != *b.Contradiction {
 		return false
 	}
 	return a.Code == b.Code && a.Subject == b.Subject && a.Pass == b.Pass && a.Count == b.Count && a.Of == b.Of && a.Lost == b.Lost && a.Addr == b.Addr &&

@@ -58,7 +58,7 @@ func (p *Plan) Visit(ctx context.Context, log *evidence.AccessLog, indices []int
 
 // hitOf returns the hit that an access was made from.
 func hitOf(a *evidence.Access, number uint64) *replay.Hit {
-	return &replay.Hit{Number: number, Thread: a.Thread, Ordinal: a.Ordinal, Position: a.Position, PC: a.PC, Kind: a.Kind, By: a.By, Old: a.Old, New: a.New}
+	return &replay.Hit{Number: number, Thread: a.Thread, Ordinal: a.Ordinal, Position: a.Position, Turn: a.Turn, PC: a.PC, Kind: a.Kind, By: a.By, Old: a.Old, New: a.New}
 }
 
 func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {

@@ -21,7 +21,11 @@ type history struct {
 	threads map[uint32]*threadHistory
 	locks   []lock
 	order   []evidence.OrderEdge
-	events  uint64
+	// calls are those that may have changed traced memory without an access.
+	calls []evidence.Call
+	// others: what else than the recorded calls may have changed memory unseen.
+	others bool
+	events uint64
 	// cut says where the order of the log ends too early; nil: it is complete.
 	cut error
 }
@@ -80,9 +84,10 @@ const (
 	rwlockOwner = 24
 )
 
-// readHistory makes one pass over the log.
-func readHistory(rec *record.Recording) (*history, error) {
+// readHistory makes one pass over the log of a recording in which the targets are traced.
+func readHistory(rec *record.Recording, targets []Target) (*history, error) {
 	r := historyReader{
+		targets: targets,
 		history: &history{threads: map[uint32]*threadHistory{}},
 		locks:   map[lockKey]int{}, last: map[evidence.Addr]taker{}, created: map[uint32]taker{}, nested: map[uint32][]uint8{},
 	}
@@ -97,11 +102,15 @@ func readHistory(rec *record.Recording) (*history, error) {
 		}
 		r.event(e)
 	}
+	for _, l := range rec.Manifest.Limits {
+		r.history.others = r.history.others || unseenWriters[l.Kind]
+	}
 	r.history.chooseLocks()
 	return r.history, nil
 }
 
 type historyReader struct {
+	targets []Target
 	history *history
 	locks   map[lockKey]int
 	last    map[evidence.Addr]taker // of each lock
@@ -130,7 +139,10 @@ func (r *historyReader) event(e *eventlog.Event) {
 	t.positions = append(t.positions, h.events)
 	now := taker{e.Thread, e.Ordinal}
 	switch e.Kind {
+	case eventlog.KindExit:
+		r.kernel()
 	case eventlog.KindCreate:
+		r.kernel()
 		if e.Result == 0 {
 			r.created[uint32(e.Object)] = now
 			created := &threadHistory{}
@@ -152,9 +164,14 @@ func (r *historyReader) event(e *eventlog.Event) {
 		}
 	case eventlog.KindMutex, eventlog.KindRWLock, eventlog.KindSpin:
 		r.take(e, t, now)
+	case eventlog.KindSyscall:
+		r.call(e)
+	case eventlog.KindLimit:
+		r.history.others = r.history.others || unseenWriters[eventlog.LimitKind(e.Object).String()]
 	case eventlog.KindCond:
 		t.waits = append(t.waits, e.Ordinal)
 	case eventlog.KindSignal:
+		r.kernel()
 		if len(e.Args) > 0 && eventlog.SignalPlace(e.Args[0]) == eventlog.PlaceAsync {
 			h.places = true
 		}

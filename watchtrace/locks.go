@@ -116,6 +116,7 @@ func (t *tracer) replayToEnd(ctx context.Context) error {
 // acquired adds the acquisitions that a pass over owners saw.
 func (m *merger) acquired(x *Pass, s *seen) {
 	h := m.plan.history
+	var list []evidence.Acquisition
 	for i := range s.hits {
 		hit := &s.hits[i]
 		lock := x.Variables[hit.Watch]
@@ -128,11 +129,12 @@ func (m *merger) acquired(x *Pass, s *seen) {
 		if set == 0 {
 			continue
 		}
-		m.log.Acquisitions = append(m.log.Acquisitions, evidence.Acquisition{
-			Position: hit.Position, Ordinal: hit.Ordinal, Thread: hit.Thread, Context: m.context(hit, s), Held: set,
+		list = append(list, evidence.Acquisition{
+			Position: hit.Position, Turn: hit.Turn, Ordinal: hit.Ordinal, Thread: hit.Thread, Context: m.context(hit, s), Held: set,
 			Lock: evidence.Lock{Address: h.locks[lock].addr, Name: m.names.lock(h.locks[lock].addr), Taken: hit.Ordinal},
 		})
 	}
+	m.acquisitions = append(m.acquisitions, list)
 }
 
 // waits adds the acquisitions that were never completed.

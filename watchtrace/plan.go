@@ -72,7 +72,7 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 		p.Variables = append(p.Variables, w)
 	}
 	var err error
-	if p.history, err = readHistory(rec); err != nil {
+	if p.history, err = readHistory(rec, targets); err != nil {
 		return nil, err
 	}
 	most := registers

@@ -39,6 +39,9 @@ func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 			c.Guard = claim.Thing
 		}
 	}
+	if l := evidence.LimitOf(w.out.Coverage.Limits, evidence.LimitLogContradicted); l != nil {
+		cause.Contradiction = l.Contradiction
+	}
 	err := cause.Prove(claim)
 	var unproved *evidence.UnprovedError
 	if errors.As(err, &unproved) {

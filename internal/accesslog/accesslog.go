@@ -14,6 +14,10 @@
 //	t1 join t2
 //	t1 event                # any other event
 //	t1 W x 0->1 @12 by heap # or: by call
+//	t1 changed x 0->1       # x has another value, and no instruction stored it
+//	t1 reaches x            # a system call that may change x unseen
+//	alias y x+8             # y is the memory of x from offset 8 on
+//	turn 3                  # the thread of the next step has its turn 3; else each change of thread is a turn
 //	untraced x it is gone   # nothing is known of x, for that reason
 package accesslog
 
@@ -82,7 +86,8 @@ type parser struct {
 	locks               map[string]evidence.Addr
 	sets                map[string]int32
 	posts               map[string]Event
-	position            uint64
+	position, turn      uint64
+	running             *thread
 }
 
 func (p *parser) step(fields []string) error {
@@ -93,6 +98,12 @@ func (p *parser) step(fields []string) error {
 	case fields[0] == "untraced" && len(fields) > 2:
 		p.out.Log.Variables[p.variable(fields[1])].Untraced = strings.Join(fields[2:], " ")
 		return nil
+	case fields[0] == "alias" && len(fields) == 3:
+		return p.alias(fields[1], fields[2])
+	case fields[0] == "turn" && len(fields) == 2:
+		n, err := strconv.ParseUint(fields[1], 10, 64)
+		p.turn, p.running = n, nil
+		return err
 	case fields[0] == "main" && len(fields) == 2:
 		return p.start(fields[1], "main")
 	case len(fields) < 2:
@@ -105,7 +116,14 @@ func (p *parser) step(fields []string) error {
 		}
 		t = p.threads[fields[0]]
 	}
+	if p.running != nil && p.running != t || p.turn == 0 {
+		p.turn++
+	}
+	p.running = t
 	verb, rest := fields[1], fields[2:]
+	if verb == "changed" {
+		return p.changed(t, rest)
+	}
 	if verb == "R" || verb == "W" || verb == "RW" {
 		return p.access(t, verb, rest)
 	}
@@ -192,6 +210,10 @@ func (p *parser) event(t *thread, verb, object string, rest []string) error {
 		}
 		p.done(t, verb, "")
 		t.handlers = t.handlers[:len(t.handlers)-1]
+	case "reaches":
+		p.done(t, verb, object)
+		v := &p.out.Log.Variables[p.variable(object)]
+		p.out.Log.Calls = append(p.out.Log.Calls, evidence.Call{Position: p.position, Start: v.Address, Size: uint64(v.Size)})
 	case "event":
 		p.done(t, verb, object)
 	default:
@@ -216,7 +238,7 @@ func (p *parser) acquisition(t *thread, l evidence.Lock, rest []string, waiting 
 		where = rest[0]
 	}
 	p.out.Log.Acquisitions = append(p.out.Log.Acquisitions, evidence.Acquisition{
-		Position: p.position, Ordinal: t.ordinal, Thread: t.number,
+		Position: p.position, Turn: p.turn, Ordinal: t.ordinal, Thread: t.number,
 		Context: p.context(t, where), Held: p.set(t), Lock: l, Waiting: waiting,
 	})
 }
@@ -280,7 +302,7 @@ func (p *parser) access(t *thread, kind string, rest []string) error {
 		}
 	}
 	a := evidence.Access{
-		Position: p.position, Ordinal: t.ordinal, Hit: uint64(len(p.out.Log.Accesses)), Old: from, New: to,
+		Position: p.position, Turn: p.turn, Ordinal: t.ordinal, Hit: uint64(len(p.out.Log.Accesses)), Old: from, New: to,
 		Variable: p.variable(name), Context: p.context(t, rest[2]), Locks: p.set(t), Thread: t.number,
 		Offset: uint32(at), Size: 8, Kind: map[string]evidence.AccessCode{
 			"R": evidence.CodeRead, "W": evidence.CodeWrite, "RW": evidence.CodeReadWrite}[kind],
@@ -296,6 +318,30 @@ func (p *parser) access(t *thread, kind string, rest []string) error {
 		a.By = evidence.ByCall
 	}
 	p.out.Log.Accesses = append(p.out.Log.Accesses, a)
+	return nil
+}
+
+// changed is a change of a value that passes see as a system call's without an instruction.
+func (p *parser) changed(t *thread, rest []string) error {
+	if len(rest) != 2 {
+		return fmt.Errorf("a change is: VARIABLE OLD->NEW")
+	}
+	if err := p.access(t, "W", append(rest, "@1", "by", "call")); err != nil {
+		return err
+	}
+	p.out.Log.Accesses[len(p.out.Log.Accesses)-1].PC = 0
+	return nil
+}
+
+// alias makes a variable of memory that another one has, from "NAME+OFFSET" on.
+func (p *parser) alias(name, of string) error {
+	base, offset, _ := strings.Cut(of, "+")
+	at, err := strconv.ParseUint(offset, 10, 32)
+	if err != nil {
+		return err
+	}
+	address := p.out.Log.Variables[p.variable(base)].Address
+	p.out.Log.Variables[p.variable(name)].Address = address + evidence.Addr(at)
 	return nil
 }
 
