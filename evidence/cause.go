@@ -203,6 +203,9 @@ type Cause struct {
 	Experiments  []Experiment  `json:"experiments,omitempty"`
 	// Rivals are the things that unrelated causes name, without which the run passes as well.
 	Rivals []string `json:"rivals,omitempty"`
+	// Stale says that the store was made through a pointer that had been stored before the memory was
+	// freed and allocated again: it is not meant for the object that is there now.
+	Stale bool `json:"stale,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.

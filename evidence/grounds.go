@@ -66,6 +66,7 @@ const (
 	RuleChange   ProofRule = "an experiment that agrees changed what the cause names, and nothing else"
 	RuleCheck    ProofRule = "the failing check was evaluated again, and came out the other way"
 	RuleFlow     ProofRule = "the value of what the cause names reaches the failing check"
+	RuleOwner    ProofRule = "the store is made through a pointer to the object that has the memory"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
@@ -85,6 +86,9 @@ func (c *Cause) Prove(claim Event) error {
 	}
 	if claim.Thing == "" || claim.At.Thread == 0 || c.Site != nil && c.Site.Function == "" && c.Site.Module == "" {
 		return &UnprovedError{RuleClaim}
+	}
+	if c.Stale {
+		return &UnprovedError{RuleOwner}
 	}
 	if len(c.Rivals) > 0 {
 		return &UnprovedError{RuleOnly}

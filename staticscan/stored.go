@@ -31,6 +31,9 @@ type Store struct {
 	From      *evidence.Addr
 	Meant     string
 	MeantSize uint64
+	// Holder is the memory that the pointer was read from which led there; nil if it was in none, or
+	// if that is not known.
+	Holder *evidence.Addr
 }
 
 // Stored goes back from a store. The first frame's pc is the instruction that
@@ -240,6 +243,11 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 			break
 		}
 		start = start.a // where a loop began to move it on
+	}
+	if start.op == opLoad {
+		if at, ok := s.location(start); ok {
+			t.Holder = &at
+		}
 	}
 	v, ok := start.best()
 	if !ok {

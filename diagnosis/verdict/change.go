@@ -25,10 +25,12 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 			continue
 		}
 		nearer := *cause
-		if c.credit(&nearer, &x); c.proveBy(&nearer, c.claim(&x)) {
+		c.credit(&nearer, &x)
+		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return
 		}
+		cause.Stale = cause.Stale || nearer.Stale
 	}
 }
 
