@@ -21,6 +21,7 @@ var allowed = map[string]string{
 	"image":                    "image/object image/debuginfo image/x86 internal/procmaps internal/siginfo",
 	"image/value":              "image image/debuginfo",
 	"image/unwind":             "image image/object image/x86",
+	"image/ptmalloc":           "image",
 	"canary":                   "agent image image/x86",
 	"quarantine":               "agent",
 	"canary/heapjudge":         "agent canary image image/debuginfo image/unwind image/value quarantine staticscan",

@@ -29,6 +29,9 @@ const (
 	// FindingOutOfMemory says that an allocation failed shortly before, and what the
 	// memory is used for.
 	FindingOutOfMemory FindingKind = "out-of-memory"
+	// FindingHeapHeader is a header of the C library's heap that was overwritten, where it is not
+	// known from which side.
+	FindingHeapHeader FindingKind = "heap-header-overwritten"
 	// FindingHandledFault is a fault whose handler was left by a jump, of a process that
 	// ended itself with a status.
 	FindingHandledFault FindingKind = "handled-fault"
@@ -63,8 +66,10 @@ type Finding struct {
 	Damage *Damage     `json:"damage,omitempty"`
 	Beyond *HeapObject `json:"beyond,omitempty"`
 	// Call is the call that found it: the second free of a double free.
-	Call  *HeapCall `json:"call,omitempty"`
-	Proof Proof     `json:"proof"`
+	Call *HeapCall `json:"call,omitempty"`
+	// Heap is what the C library's heap shows of it; nil for a finding that is not about that heap.
+	Heap  *HeapFacts `json:"heap,omitempty"`
+	Proof Proof      `json:"proof"`
 }
 
 // WaitEdge says that a thread waits for something that another one holds.
@@ -120,6 +125,11 @@ func (f *Finding) Check() error {
 	}
 	if f.Kind == FindingDeadlock && len(f.Wait) < 2 {
 		return fmt.Errorf("deadlock of %d waits is no cycle", len(f.Wait))
+	}
+	if f.Heap != nil {
+		if err := f.Heap.check(); err != nil {
+			return err
+		}
 	}
 	if f.Damage != nil {
 		return f.Damage.check()

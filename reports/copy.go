@@ -65,6 +65,11 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 			if hasBytes(&x) {
 				out.Set(reflect.ValueOf(e.damage(x)))
 			}
+		case evidence.Bytes:
+			if d := (evidence.Damage{Bytes: x.Hex}); x.Hex != "" && hasBytes(&d) {
+				d = e.damage(evidence.Damage{Bytes: x.Hex, Text: x.Text})
+				out.Set(reflect.ValueOf(evidence.Bytes{Hex: d.Bytes, Text: d.Text}))
+			}
 		case evidence.Source:
 			if len(x.Lines) > 0 {
 				out.FieldByName("Lines").Set(reflect.ValueOf(e.editSource(x.Lines)))

@@ -95,7 +95,7 @@ func htmlFindings(title string, list []evidence.Finding) []*htmlSection {
 		f := list[i]
 		m := findingMemory(&f)
 		words := f
-		words.Call, words.Object, words.Beyond, words.Damage = nil, nil, nil, nil
+		words.Call, words.Object, words.Beyond, words.Damage, words.Heap = nil, nil, nil, nil, nil
 		blocks := findings(title, []evidence.Finding{words})[1:]
 		s.Nodes = append(s.Nodes, htmlNode{Text: htmlLineOf(blocks[0].(verbatim)[0])})
 		s.Nodes = append(s.Nodes, htmlNodes(blocks[1:])...)

@@ -21,7 +21,7 @@ func objectFacts(f *evidence.Finding) facts {
 	if o := f.Beyond; o != nil {
 		list = append(list, fact{"beyond", say(plain, objectText(o)+allocatedIn(o))})
 	}
-	return list
+	return append(list, mallocFacts(f.Heap)...)
 }
 
 func objectText(o *evidence.HeapObject) string {
