@@ -3,9 +3,9 @@ package driver
 import (
 	"fmt"
 
-	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/ptmalloc"
 	"diagnose/staticscan"
 )
 
@@ -15,23 +15,29 @@ func readFromFreeBlock(p *image.Process, blame *staticscan.Blame) *evidence.Find
 	if blame.Cell == nil || blame.Role == "" {
 		return nil
 	}
-	b, ok := failure.Freed(p, *blame.Cell)
-	if !ok {
+	heap, err := ptmalloc.Open(p)
+	if err != nil {
+		return nil // another heap, or one of which too little is known
+	}
+	b, ok := heap.At(*blame.Cell)
+	if !ok || b.Free.List == "" || *blame.Cell < b.User() {
 		return nil
 	}
-	offset := uint64(*blame.Cell - b.Addr)
+	offset := uint64(*blame.Cell - b.User())
 	f := &evidence.Finding{
 		Kind:    evidence.FindingFreedMemory,
 		Summary: fmt.Sprintf("%s at %v is in memory that was freed", blame.CellName, *blame.Cell),
-		Facts: []evidence.Fact{{Name: "block", Text: fmt.Sprintf("%d bytes at %v, in malloc's list of free blocks of that size; offset %d",
-			b.Size, b.Addr, offset)}},
-		Addr: b.Addr, Size: b.Size, Proof: evidence.FromCore,
+		Facts: []evidence.Fact{{Name: "block", Text: fmt.Sprintf("%d bytes at %v, in malloc's list of free blocks (%s); offset %d",
+			b.UserSize(), b.User(), b.Free.List, offset)}},
+		Addr: b.User(), Size: int(min(b.UserSize(), 1<<31)), Proof: evidence.FromCore,
 	}
-	switch offset {
-	case 0:
+	switch {
+	case offset == 0:
 		f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: "malloc keeps its link to the next free block there"})
-	case 8:
+	case offset == 8 && b.Free.List == evidence.ListTcache:
 		f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: "malloc keeps its mark of a freed block there"})
+	case offset == 8 && b.Free.List != evidence.ListFast:
+		f.Facts = append(f.Facts, evidence.Fact{Name: "value", Text: "malloc keeps its link to the free block before there"})
 	}
 	return f
 }

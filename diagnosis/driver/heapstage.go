@@ -59,6 +59,7 @@ func (a *analysis) resay() {
 // heapFindings adds the findings about the heap, before all others.
 func (a *analysis) heapFindings() error {
 	if a.heap == nil {
+		a.mallocFindings()
 		return nil
 	}
 	var t *heapjudge.FailingThread

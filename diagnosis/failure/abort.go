@@ -104,6 +104,23 @@ var heapMessages = []string{
 	"malloc: ", "posix_memalign",
 }
 
+// oldHeapMessage is what malloc's messages begin with before glibc 2.26; the program, the message itself and a pointer follow.
+const oldHeapMessage = "*** Error in `"
+
+// RefusedByFree reports whether glibc's message is of a call of free or realloc that refused its pointer, or what it
+// found there.
+func RefusedByFree(message string) bool {
+	if strings.HasPrefix(message, oldHeapMessage) {
+		_, message, _ = strings.Cut(message, "': ")
+	}
+	for _, prefix := range []string{"free(): ", "double free or corruption", "munmap_chunk(): ", "realloc(): "} {
+		if strings.HasPrefix(message, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // kindOfMessage returns the failure that glibc's message reports.
 func kindOfMessage(message string) evidence.FailureKind {
 	switch {
@@ -111,6 +128,8 @@ func kindOfMessage(message string) evidence.FailureKind {
 		return ""
 	case strings.Contains(message, "*** stack smashing detected ***"):
 		return evidence.StackSmashing
+	case strings.HasPrefix(message, oldHeapMessage):
+		return evidence.HeapCorruption
 	case strings.HasPrefix(message, "*** "):
 		return evidence.FortifyFailure
 	case strings.Contains(message, "Assertion `") && strings.Contains(message, "malloc.c:"),

@@ -16,6 +16,7 @@ func TestKindOfMessage(t *testing.T) {
 	tests := map[string]evidence.FailureKind{
 		"": "",
 		"*** stack smashing detected ***: terminated":                                       evidence.StackSmashing,
+		"*** Error in `./prog': free(): invalid pointer: 0x00005649323ff030 ***":            evidence.HeapCorruption,
 		"*** buffer overflow detected ***: terminated":                                      evidence.FortifyFailure,
 		"*** %n in writable segment detected ***":                                           evidence.FortifyFailure,
 		"free(): invalid pointer":                                                           evidence.HeapCorruption,
