@@ -7,7 +7,7 @@ ALL = ./... ./bench/...
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -71,6 +71,10 @@ causes: setup-test
 # quick ones.
 cases: setup-test
 	DIAGNOSE_MATRIX=full DIAGNOSE_CASES=$(CURDIR)/docs/cases.md scripts/with-cores $(GO) test -timeout 90m -count 1 -v -run TestCases ./internal/cases
+
+# Misuses of the heap in plain cores, with the installed glibc and those of GLIBC: docs/malloc.md.
+malloc: setup-test
+	DIAGNOSE_MATRIX=full DIAGNOSE_GLIBC="$(GLIBC)" scripts/with-cores $(GO) test -timeout 60m -count 1 -v -run 'TestMalloc$$' ./diagnosis/driver
 
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test

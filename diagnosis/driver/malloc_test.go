@@ -36,8 +36,8 @@ var (
 var misusesC = []mallocMisuse{
 	{"over_text", overflow, 40, true, false}, {"over_numbers", overflow, 40, true, false}, {"over_unsorted", overflow, 72, true, false},
 	{"over_top", overflow, 24, true, false}, {"off_by_null", overflow, 40, true, false}, {"over_pointers", overflow, 40, true, false},
-	{"under", header, 40, false, false}, {"double_tcache", double, 56, true, false}, {"double_fast", double, 56, false, true},
-	{"double_large", double, 2008, true, false}, {"double_merged", double, 0, false, true}, {"double_top", double, 0, false, true},
+	{"under", header, 40, false, false}, {"double_tcache", double, 56, true, true}, {"double_fast", double, 56, false, true},
+	{"double_large", double, 2008, true, true}, {"double_merged", double, 0, false, true}, {"double_top", double, 0, false, true},
 	{"free_inside", invalid, 104, true, true}, {"free_aligned_inside", invalid, 104, true, true}, {"free_stack", invalid, 0, false, true},
 	{"free_global", invalid, 0, false, true}, {"realloc_inside", invalid, 104, true, true}, {"stale_tcache", stale, 0, false, false},
 	{"stale_tcache_seen", append(stale, invalid...), 0, false, false}, {"stale_unsorted", stale, 2200, true, false}, {"stale_back", stale, 2200, true, false},

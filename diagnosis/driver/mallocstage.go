@@ -49,6 +49,9 @@ func (a *analysis) freedPointer(in *mallocjudge.Input) {
 			}
 		}
 	}
+	if at, ok := failure.RefusedPointer(a.result.Failure.Message); ok {
+		in.Freed = &at
+	}
 	in.Saved, in.Words = savedIn(scan.Frames[:caller], &scan.Frames[caller]), a.wordsOf(scan.Frames[:caller])
 }
 

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"diagnose/evidence"
@@ -119,6 +120,17 @@ func RefusedByFree(message string) bool {
 		}
 	}
 	return false
+}
+
+// RefusedPointer is the pointer that malloc's messages name before glibc 2.26.
+func RefusedPointer(message string) (evidence.Addr, bool) {
+	text, ok := strings.CutSuffix(message, " ***")
+	i := strings.LastIndex(text, ": 0x")
+	if !ok || i < 0 || !strings.HasPrefix(message, oldHeapMessage) {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(text[i+len(": 0x"):], 16, 64)
+	return evidence.Addr(v), err == nil
 }
 
 // kindOfMessage returns the failure that glibc's message reports.

@@ -50,6 +50,22 @@ func TestCondition(t *testing.T) {
 	}
 }
 
+// TestRefusedPointer: old messages of malloc name the pointer, and say whether free refused it.
+func TestRefusedPointer(t *testing.T) {
+	const old = "*** Error in `./prog': free(): invalid pointer: 0x00005649323ff030 ***"
+	if at, ok := RefusedPointer(old); !ok || at != 0x5649323ff030 || !RefusedByFree(old) {
+		t.Errorf("%v, %v", at, ok)
+	}
+	for _, message := range []string{"free(): invalid pointer", "*** Error in `./prog': free(): invalid pointer: 0x ***", ""} {
+		if at, ok := RefusedPointer(message); ok {
+			t.Errorf("%q: %v", message, at)
+		}
+	}
+	if RefusedByFree("malloc(): invalid size (unsorted)") || !RefusedByFree("double free or corruption (!prev)") {
+		t.Error("which messages are free's")
+	}
+}
+
 func TestAbortMessage(t *testing.T) {
 	f := newFake(nil)
 	f.symbols = []image.Symbol{{Name: "__abort_msg", Addr: dataAt, Size: 8}}
