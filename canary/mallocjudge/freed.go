@@ -59,19 +59,19 @@ func (j *judge) judgeFreed() {
 // freedByRegisters is the pointer that malloc's own frames work on: they have it and the pointer to its header, or else it is
 // the only free object that they have a pointer to. If there are several, which one was passed is not known.
 func (j *judge) freedByRegisters() (evidence.Addr, bool) {
-	var pairs, single []evidence.Addr
+	var passed, pairs, single []evidence.Addr
 	for _, v := range j.Saved {
-		for _, user := range []evidence.Addr{v, v + headerSize} {
-			c, ok := j.heap.At(user)
-			if !ok || user < c.User() {
-				continue
-			}
-			if j.has(user) && j.has(user-headerSize) {
-				pairs = append(pairs, user)
-			}
-			if user == c.User() && !c.InUse() {
-				single = append(single, user)
-			}
+		passed = append(passed, v, v+headerSize)
+	}
+	for user, c := range j.heap.AtAll(passed) {
+		if user < c.User() {
+			continue
+		}
+		if j.has(user) && j.has(user-headerSize) {
+			pairs = append(pairs, user)
+		}
+		if user == c.User() && !c.InUse() {
+			single = append(single, user)
 		}
 	}
 	if at, ok := only(pairs); ok {
