@@ -97,7 +97,7 @@ func (h *heap) mapped(n int, m mapping) {
 	}
 }
 
-// mapped is By of what was mapped.
+// mapped is By of objects that mmap made.
 const mapped = "mmap"
 
 // at is the object that was in use at an address when step n began; nil: there was none.
@@ -111,7 +111,7 @@ func (h *heap) at(addr evidence.Addr, n int) *Object {
 	return nil
 }
 
-// setRange notes that a call of the heap decided what is in memory.
+// setRange notes that a call of the heap decided the content of memory.
 func (t *Trace) setRange(n int, addr evidence.Addr, size uint64, kind Kind, call string, from uint64) {
 	if size > 0 {
 		t.ranges = append(t.ranges, writtenRange{at: int32(n), addr: uint64(addr), size: size, kind: kind, call: call, from: from})

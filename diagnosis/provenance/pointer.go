@@ -55,7 +55,7 @@ func (f *follower) access(n, k int) bool {
 	return false
 }
 
-// derived is the object that a pointer was derived from, by copies and by additions of what is no pointer; nil: it
+// derived is the object that a pointer was derived from, by copies and by additions of numbers; nil: it
 // is not known.
 func (f *follower) derived(l flow.Location, n int) *flow.Object {
 	for range mostSteps {
@@ -178,7 +178,7 @@ func magnitude(v uint64, size int) uint64 {
 	return v
 }
 
-// led is how the address of an access outside of an object came to be so: from the step that made it leave the object.
+// led is the way of an address outside of an object, from the step that made it leave the object.
 func (f *follower) led(n, k int, object *flow.Object) *Way {
 	if f.depth == mostDepth {
 		return nil

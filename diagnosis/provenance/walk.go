@@ -195,7 +195,7 @@ func (f *follower) end(kind EndKind, n int) {
 	}
 }
 
-// link adds a link, once for what was linked just before.
+// link adds a link, once for the same code a few links before.
 func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 	pc := f.trace.Step(n).PC
 	if !f.program.Own(pc) {
@@ -241,7 +241,7 @@ func (f *follower) follow(l flow.Location, n int) {
 	f.end(Undecided, n)
 }
 
-// step takes one definition; more: the way goes on at l, as it is before step n.
+// step takes one definition; more: the way continues at l, as it is before step n.
 func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, more bool) {
 	f.way.Call = d.Call
 	switch d.Kind {
@@ -293,7 +293,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 	return f.computed(d)
 }
 
-// pieces handles a word that several steps made. If they copied it byte by byte from one place, the way goes on there.
+// pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.
 func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next flow.Location, at int, more bool) {
 	f.link(Stored, last.At, l)
 	if f.broken(last) {
@@ -410,7 +410,7 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 	return l, 0, false
 }
 
-// common is the value of which both operands were made by copies and by computations with constants: the way goes on
+// common is the value of which both operands were made by copies and by computations with constants: the way continues
 // there, whichever of the two it takes.
 func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int, ok bool) {
 	type place struct {
@@ -481,7 +481,7 @@ func (f *follower) returned(n int) {
 	}
 }
 
-// converted goes on from the result of a function that converts text to where that was read.
+// converted continues from the result of a function that converts text to the call that read the text.
 func (f *follower) converted(entered int) {
 	if name := strings.TrimLeft(f.way.Call, "_"); !strings.HasPrefix(name, "strto") && !strings.HasPrefix(name, "ato") || f.depth == mostDepth {
 		return

@@ -27,7 +27,7 @@ type Link struct {
 	// Step is the step of the trace, PC its instruction.
 	Step int
 	PC   evidence.Addr
-	// To is what was given the value, Value its first 8 bytes if they are known.
+	// To is the storage that got the value, Value its first 8 bytes if they are known.
 	To    flow.Location
 	Value uint64
 	Known bool
@@ -63,7 +63,7 @@ const (
 	Initial
 )
 
-// Way is how a value came to be.
+// Way leads from a value to its beginning.
 type Way struct {
 	// Links are the notable steps, the nearest to the failure first.
 	Links []Link
@@ -84,6 +84,6 @@ type Way struct {
 	Beyond int64
 	// Write: the access of Outside and Freed stored something.
 	Write bool
-	// Led is how the offset of Outside came to be; nil: it is not known.
+	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
 }

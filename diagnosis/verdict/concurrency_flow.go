@@ -16,8 +16,8 @@ type cell struct {
 
 func cellOf(a *evidence.Access) cell { return cell{a.Variable, a.Offset} }
 
-// flow says which variables of a failing run's log have a part in the failing check.
-type flow struct {
+// influence says which variables of a failing run's log have a part in the failing check.
+type influence struct {
 	// read are the variables that the check itself reads; none: that is not known.
 	read map[string]bool
 	// reach are all whose values reach it: those, what the code that stored them had read, and what the
@@ -28,9 +28,9 @@ type flow struct {
 // flowOf follows the values of the failing check back through a log: from each read that may count to the
 // last store before, and from there to all that the storing thread had read by then. What it leaves out
 // has no part in the check, as far as memory was watched; not all that it has need have one.
-func (r *race) flowOf(run int) *flow {
+func (r *race) flowOf(run int) *influence {
 	log, failing := r.failing[run].log, r.failing[run].rec.Manifest.Outcome.Thread
-	f := &flow{read: r.checked(log), reach: map[string]bool{}}
+	f := &influence{read: r.checked(log), reach: map[string]bool{}}
 	maps.Copy(f.reach, f.read)
 	fails := make([]bool, len(log.Contexts)) // whether a context is in a function that the failing thread was in
 	for i := range log.Contexts {
@@ -84,7 +84,7 @@ func (r *race) checked(log *evidence.AccessLog) map[string]bool {
 
 // inputs are what a cause may name that is proved, of a candidate: nil if it is not known what the check
 // reads. Of a pair one variable is enough.
-func (f *flow) inputs(c *patterns.Candidate) []string {
+func (f *influence) inputs(c *patterns.Candidate) []string {
 	if len(f.read) == 0 {
 		return nil
 	}
@@ -102,12 +102,12 @@ func (f *flow) inputs(c *patterns.Candidate) []string {
 }
 
 // direct reports whether the check itself reads a candidate's variable.
-func (f *flow) direct(c *patterns.Candidate) bool {
+func (f *influence) direct(c *patterns.Candidate) bool {
 	return slices.ContainsFunc(c.Variables, func(v string) bool { return f.read[v] })
 }
 
 // reaches reports whether a value of a candidate's variable reaches the check.
-func (f *flow) reaches(c *patterns.Candidate) bool {
+func (f *influence) reaches(c *patterns.Candidate) bool {
 	return slices.ContainsFunc(c.Variables, func(v string) bool { return f.reach[v] })
 }
 

@@ -1,0 +1,122 @@
+package flow_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image"
+	"diagnose/internal/recordtest"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+func TestMain(m *testing.M) { recordtest.Main(m) }
+
+// traced is a trace of a program and the process at its end.
+type traced struct {
+	*flow.Trace
+	core *image.Process
+	last int
+}
+
+func recorded(t *testing.T, q flow.Request) *traced {
+	p, err := recordtest.Read("testdata/origins.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Open(p.Record(t).Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := flow.Record(t.Context(), rec, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := rec.Core()
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := image.OpenCore(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { core.Close() })
+	return &traced{trace, core, trace.Last(rec.Manifest.Outcome.Thread)}
+}
+
+func (x *traced) global(t *testing.T, name string) evidence.Addr {
+	s, ok := x.core.SymbolNamed(name)
+	if !ok {
+		t.Fatalf("no variable %s", name)
+	}
+	return s.Addr
+}
+
+func (x *traced) pointer(t *testing.T, name string) evidence.Addr {
+	var b [8]byte
+	if _, err := x.core.ReadMemory(x.global(t, name), b[:]); err != nil {
+		t.Fatal(err)
+	}
+	return evidence.Addr(binary.LittleEndian.Uint64(b[:]))
+}
+
+// Each byte has the origin that its program gave it.
+func TestDefine(t *testing.T) {
+	x := recorded(t, flow.Request{})
+	if x.Cut {
+		t.Fatal("the trace is cut")
+	}
+	for _, c := range []struct {
+		what string
+		l    flow.Location
+		kind flow.Kind
+		call string
+	}{
+		{"input", flow.Memory(x.global(t, "input"), 5), flow.Input, "read"},
+		{"constant", flow.Memory(x.global(t, "constant"), 8), flow.Constant, ""},
+		{"computed", flow.Memory(x.global(t, "computed"), 8), flow.Copied, ""},
+		{"counted", flow.Memory(x.global(t, "counted"), 8), flow.Computed, ""},
+		{"a pointer", flow.Memory(x.global(t, "fresh"), 8), flow.Copied, ""},
+		{"malloc's memory", flow.Memory(x.pointer(t, "fresh"), 8), flow.Allocated, "malloc"},
+		{"calloc's memory", flow.Memory(x.pointer(t, "cleared")+8, 8), flow.Constant, "calloc"},
+		{"realloc's old bytes", flow.Memory(x.pointer(t, "moved"), 8), flow.Copied, "realloc"},
+		{"realloc's new bytes", flow.Memory(x.pointer(t, "moved")+1000, 8), flow.Allocated, "realloc"},
+		{"freed memory", flow.Memory(x.pointer(t, "gone"), 1), flow.Freed, "free"},
+		{"what nothing stored", flow.Memory(x.global(t, "input")+6, 1), flow.Before, ""},
+	} {
+		if d := x.Define(c.l, x.last); d.Kind != c.kind || d.Call != c.call {
+			t.Errorf("%s: %v by %q, want %v by %q: %+v", c.what, d.Kind, d.Call, c.kind, c.call, d)
+		}
+	}
+	// A copy is followed to the register that brought it, and that to its constant.
+	l, n := flow.Memory(x.global(t, "copied"), 8), x.last
+	d := x.Define(l, n)
+	for range 4 {
+		if d.Kind != flow.Copied {
+			break
+		}
+		d = x.Define(d.From[0], d.At)
+	}
+	if d.Kind != flow.Constant {
+		t.Errorf("the copy ends at %+v", d)
+	}
+	if o := x.ObjectAt(x.pointer(t, "gone"), x.last); o == nil || o.Size != 24 || o.Freed < 0 || o.FreedBy != "free" {
+		t.Errorf("the freed object is %+v", o)
+	}
+}
+
+// More instructions than asked for are cut, and a window begins after its event.
+func TestBounds(t *testing.T) {
+	if x := recorded(t, flow.Request{Most: 50}); !x.Cut || x.Len() > 60 {
+		t.Errorf("%d steps, cut %v", x.Len(), x.Cut)
+	}
+	x := recorded(t, flow.Request{Windows: map[uint32]replay.StepWindow{1: {From: 2, To: 1 << 40}}})
+	if d := x.Define(flow.Memory(x.global(t, "input"), 5), x.last); x.Cut || d.Kind != flow.Before {
+		t.Errorf("what was read before the window is %v, cut %v", d.Kind, x.Cut)
+	}
+	if d := x.Define(flow.Memory(x.global(t, "constant"), 8), x.last); d.Kind != flow.Constant {
+		t.Errorf("a store in the window is %v", d.Kind)
+	}
+}
