@@ -114,7 +114,7 @@ func TestBounds(t *testing.T) {
 	}
 	x := recorded(t, flow.Request{Windows: map[uint32]replay.StepWindow{1: {From: 2, To: 1 << 40}}})
 	if d := x.Define(flow.Memory(x.global(t, "input"), 5), x.last); x.Cut || d.Kind != flow.Before {
-		t.Errorf("what was read before the window is %v, cut %v", d.Kind, x.Cut)
+		t.Errorf("input from before the window is %v, cut %v", d.Kind, x.Cut)
 	}
 	if d := x.Define(flow.Memory(x.global(t, "constant"), 8), x.last); d.Kind != flow.Constant {
 		t.Errorf("a store in the window is %v", d.Kind)
