@@ -34,12 +34,16 @@ func (f *follower) access(n, k int) bool {
 		freed := object.Freed >= 0 && object.Freed < n
 		end := object.Addr + evidence.Addr(object.Size)
 		outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
+		write := o.Access == evidence.Write || o.Access == evidence.ReadWrite
+		if outside && !write && f.program.Foreign(f.trace.Step(n).PC) {
+			outside = false // string functions read whole vectors, as far as the page
+		}
 		if !freed && !outside {
 			return false
 		}
 		w := f.way
 		w.Object, w.Access, w.AccessPC = object, n, f.ownPlace(n)
-		w.Write = o.Access == evidence.Write || o.Access == evidence.ReadWrite
+		w.Write = write
 		if freed && !outside {
 			f.end(Freed, object.Freed)
 			w.Call = object.FreedBy

@@ -354,8 +354,9 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 		return false
 	}
 	for n := used; n > d.At; n = f.trace.Previous(n) {
-		// The return address of the frame that has the memory is above it.
-		if s := f.trace.Step(n); s.Inst != nil && s.Inst.Flow == x86.FlowReturn && f.trace.Register(n, x86.RSP) > uint64(d.Part.Addr) {
+		// The return address of the frame that has the memory is above it, on the same stack.
+		s, above := f.trace.Step(n), f.trace.Register(n, x86.RSP)-uint64(d.Part.Addr)
+		if s.Inst != nil && s.Inst.Flow == x86.FlowReturn && above > 0 && above < mostStack {
 			f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
 			f.end(Unset, d.At)
 			return true
@@ -366,13 +367,13 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.
 func (f *follower) onStack(addr evidence.Addr, n int) bool {
-	const (
-		far = 1 << 23
-		red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
-	)
+	const red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
 	low := f.trace.Register(n, x86.RSP) - red
-	return uint64(addr) >= low && uint64(addr)-low < far
+	return uint64(addr) >= low && uint64(addr)-low < mostStack
 }
+
+// mostStack is the size that a stack usually has at most (RLIMIT_STACK).
+const mostStack = 8 << 20
 
 // computed chooses the operand to follow.
 func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more bool) {

@@ -50,28 +50,35 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 		return x.err
 	}
 	x.tried = true
+	ctx, cancel := context.WithTimeout(ctx, mostTraced)
+	defer cancel()
 	q := flow.Request{Most: mostFollowed, Image: opts, Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}
 	x.trace, x.err = flow.Record(ctx, x.rec, q)
 	if x.err != nil || !x.trace.Cut {
 		return x.err
 	}
 	x.trace, x.err = nil, errLong
-	for events := uint64(1); ; events *= 16 {
-		windows := x.lastEvents(events)
-		if windows == nil {
-			return x.err
+	for _, events := range []uint64{256, 16, 1} {
+		if q.Windows = x.lastEvents(events); q.Windows == nil {
+			continue
 		}
-		q.Windows = windows
-		t, err := flow.Record(ctx, x.rec, q)
-		if err != nil || t.Cut {
-			return x.err
+		switch t, err := flow.Record(ctx, x.rec, q); {
+		case err != nil:
+			x.err = err
+			return err
+		case !t.Cut:
+			x.trace, x.err = t, nil
+			return nil
 		}
-		x.trace, x.err = t, nil
 	}
+	return x.err
 }
 
-// mostFollowed bounds the instructions of a trace: some 10 us each.
-const mostFollowed = 300_000
+// mostFollowed bounds the instructions of a trace, 10 to 30 us each, mostTraced the time for all traces.
+const (
+	mostFollowed = 300_000
+	mostTraced   = time.Minute
+)
 
 // lastEvents are windows that begin so many events before the failure; nil: the run has no more.
 func (x *exact) lastEvents(n uint64) map[uint32]replay.StepWindow {
@@ -104,7 +111,7 @@ func (x *exact) lastEvents(n uint64) map[uint32]replay.StepWindow {
 
 // way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
 func (x *exact) way(v *victim) *provenance.Way {
-	if x.trace == nil || x.failure == nil {
+	if x.trace == nil || x.failure == nil || !x.failed() {
 		return nil
 	}
 	thread := x.rec.Manifest.Outcome.Thread
@@ -128,6 +135,19 @@ func (x *exact) way(v *victim) *provenance.Way {
 		return nil
 	}
 	return w
+}
+
+// failed reports whether the trace ends at the instruction that raised the signal, if one did.
+func (x *exact) failed() bool {
+	n := x.trace.Last(x.rec.Manifest.Outcome.Thread)
+	switch f := x.failure; {
+	case n < 0:
+		return false
+	case f.Fault == nil && f.Kind != evidence.DivisionByZero, f.Instruction == nil:
+		return true
+	default:
+		return x.trace.Step(n).PC == f.Instruction.PC
+	}
 }
 
 // site is a place of the program; nil if it is none.
@@ -419,14 +439,17 @@ func (w *work) refusedFree() error {
 	return nil
 }
 
-// weigh chooses between what the trace shows and a cause that the search by watchpoints found. The same place, or one on
-// the way that an experiment proved, has more to say: it has experiments.
+// weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
+// the way that an experiment proved, has experiments. A word that text overwrote has no other place; and where the way
+// ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch s := f.cause.Site; {
 	case f.way.End == provenance.Initial: // that nothing stored there says little
 		return cause
 	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
-	case cause.Proof == evidence.Proved && f.exact.onWay(f.way, cause.Site):
+	case f.way.End == provenance.Pieces:
+		return f.cause
+	case cause.Proof == evidence.Proved && (f.way.End == provenance.Returned || f.exact.onWay(f.way, cause.Site)):
 	default:
 		return f.cause
 	}
