@@ -51,10 +51,18 @@ func (h *heap) note(t *Trace, n int) {
 		if name == "reallocarray" {
 			size *= a[x86.RDX]
 		}
+		if result == 0 && size > 0 {
+			break // it failed, and the old object is still there
+		}
 		old := h.at(evidence.Addr(first), n)
 		kept := uint64(0)
 		if old != nil {
 			kept = min(old.Size, size)
+		}
+		if old != nil && old.Addr == result { // it grew or shrank in place, and pointers to it stay good
+			t.setRange(n, result+evidence.Addr(kept), size-kept, Allocated, name, 0)
+			old.Size = max(old.Size, size)
+			break
 		}
 		h.freed(t, n, evidence.Addr(first), name)
 		h.made(t, n, result, size, name)
