@@ -380,7 +380,7 @@ func (x *exact) onWay(w *provenance.Way, s *evidence.Site) bool {
 }
 
 // mostSearched bounds the search by watchpoints for what a trace has shown: it can add experiments.
-const mostSearched = 45 * time.Second
+const mostSearched = 90 * time.Second
 
 // search makes the chain of a victim. Where a trace has shown the cause, only for some time; then a chain that was not
 // finished is nil.
