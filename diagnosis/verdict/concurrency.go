@@ -256,6 +256,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
 			break
 		}
+		if c.Pattern == evidence.PatternLockOrder && r.deadlocked() {
+			continue
+		}
 		// The first that is cured may be a consequence: who is first with one
 		// variable may follow from an interleaving of accesses to another.
 		if best != nil && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
@@ -303,6 +306,11 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	return r.reports(open...)
+}
+
+// deadlocked reports whether the locks that threads wait for at the end have told of a deadlock already.
+func (r *race) deadlocked() bool {
+	return slices.ContainsFunc(r.out.Causes, func(c evidence.Cause) bool { return c.Kind == evidence.CauseDeadlock })
 }
 
 // best reports what is found, after a look at what is nearer to the failure, and at what explains it as
