@@ -379,17 +379,22 @@ func (x *exact) onWay(w *provenance.Way, s *evidence.Site) bool {
 	return w.Led != nil && x.onWay(w.Led, s)
 }
 
-// mostSearched bounds the search by watchpoints for what a trace has shown: it can add experiments.
-const mostSearched = 90 * time.Second
+// mostSearched bounds the search by watchpoints for what a trace has shown. With debug registers it takes seconds; where pages
+// are protected instead, minutes.
+const mostSearched = 2 * time.Minute
 
-// search makes the chain of a victim. Where a trace has shown the cause, only for some time; then a chain that was not
-// finished is nil.
+// search makes the chain of a victim. Where a trace has shown the cause, the chain can only add experiments, and is bounded
+// by mostSearched and two thirds of the time that is left; a chain that was not finished then is nil.
 func (w *work) search(v victim, from beginning, found *followed) (*chain, error) {
 	c := &chain{work: w, victim: v}
 	if found == nil {
 		return c, c.follow(from)
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, mostSearched)
+	bound := mostSearched
+	if end, limited := w.ctx.Deadline(); limited {
+		bound = min(bound, time.Until(end)*2/3)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, bound)
 	defer cancel()
 	bounded := *w
 	bounded.ctx, c.work = ctx, &bounded
