@@ -45,6 +45,12 @@ func (k AccessKind) Valid() bool {
 	return false
 }
 
+// Reads reports whether the access reads the memory.
+func (k AccessKind) Reads() bool { return k == Read || k == ReadWrite }
+
+// Writes reports whether the access writes the memory.
+func (k AccessKind) Writes() bool { return k == Write || k == ReadWrite }
+
 // Union returns the access that does what k and other do; the empty kind is
 // neutral. Execute joined with anything else stays Execute.
 func (k AccessKind) Union(other AccessKind) AccessKind {

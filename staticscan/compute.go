@@ -397,7 +397,7 @@ func (s *backwardSlice) storesInto(i int, at value, size int) bool {
 	in := &s.a.flow.insts[i]
 	for k := range in.Operands {
 		op := &in.Operands[k]
-		if !op.IsMemory || !writes(op.Access) {
+		if !op.IsMemory || !op.Access.Writes() {
 			continue
 		}
 		to := s.a.addrs[i]

@@ -79,7 +79,7 @@ func (s *stores) add(in *x86.Inst, exact map[*x86.Operand]uint64) {
 	s.all = s.all || in.Flow == x86.FlowCall || in.Flow == x86.FlowSyscall
 	for n := range in.Operands {
 		op := &in.Operands[n]
-		if !op.IsMemory || !writes(op.Access) {
+		if !op.IsMemory || !op.Access.Writes() {
 			continue
 		}
 		addr, ok := exact[op]

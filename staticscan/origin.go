@@ -125,7 +125,7 @@ func (t *originSearch) describeFailure(s *backwardSlice, c culprit) {
 		if addr, known := c.operand.Memory.Address(s.known); known {
 			t.blame.Beyond = t.outside(s, s.now, s.addressOf(s.now, &c.operand.Memory, 0), evidence.Addr(addr), c.operand.Size)
 			if t.blame.Beyond != nil {
-				t.blame.Beyond.Writes = writes(c.operand.Access)
+				t.blame.Beyond.Writes = c.operand.Access.Writes()
 			}
 		}
 	}

@@ -183,7 +183,7 @@ func (t *storeTrail) copied(s *backwardSlice, n *node) {
 // storeOperand is the memory operand that an instruction writes.
 func storeOperand(in *x86.Inst) *x86.Operand {
 	for n := range in.Operands {
-		if op := &in.Operands[n]; op.IsMemory && writes(op.Access) {
+		if op := &in.Operands[n]; op.IsMemory && op.Access.Writes() {
 			return op
 		}
 	}
@@ -200,7 +200,7 @@ func source(in *x86.Inst) (*x86.Operand, bool) {
 	for n := range in.Operands {
 		op := &in.Operands[n]
 		switch {
-		case op.IsMemory && writes(op.Access):
+		case op.IsMemory && op.Access.Writes():
 			seen = true
 		case seen && !op.Implicit:
 			return op, true

@@ -60,7 +60,7 @@ func (t *storeTrail) throughCall(s *backwardSlice, name string) {
 // stored.
 func (t *storeTrail) destination(s *backwardSlice, name string) *node {
 	for _, h := range handedTo[fortified(name)] {
-		if writes(h.access) {
+		if h.access.Writes() {
 			return s.register(s.now, argumentRegisters[h.pointer], 0)
 		}
 	}

@@ -64,7 +64,7 @@ func (t *resultSearch) definition(w *Course, before int, at *spot) int {
 			if in.Flow == x86.FlowCall {
 				return i
 			}
-			if to, ok := explicit(in, 0); ok && !to.IsMemory && !to.IsImm && vectorNumber(to.RegName) == at.vector && writes(to.Access) {
+			if to, ok := explicit(in, 0); ok && !to.IsMemory && !to.IsImm && vectorNumber(to.RegName) == at.vector && to.Access.Writes() {
 				return i
 			}
 		case defines(in, at.reg), w.called(i, in) && slices.Contains(callerSaved[:], at.reg):
@@ -87,7 +87,7 @@ func (t *resultSearch) stores(w *Course, i int, in *x86.Inst, at *spot) bool {
 	}
 	for n := range in.Operands {
 		op := &in.Operands[n]
-		if !op.IsMemory || !writes(op.Access) || op.Size < 1 {
+		if !op.IsMemory || !op.Access.Writes() || op.Size < 1 {
 			continue
 		}
 		to, known := operandAddress(op, &w.Steps[i].Registers)

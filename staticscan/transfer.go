@@ -1,9 +1,6 @@
 package staticscan
 
-import (
-	"diagnose/evidence"
-	"diagnose/image/x86"
-)
+import "diagnose/image/x86"
 
 // callerSaved are the registers a callee is free to change (System V ABI,
 // AMD64 supplement, figure 3.4).
@@ -87,7 +84,7 @@ func (f *flow) assign(st *state, in *x86.Inst) {
 		result = f.compute(st, in, dst)
 	}
 	var at value
-	toMemory := ok && dst.IsMemory && writes(dst.Access)
+	toMemory := ok && dst.IsMemory && dst.Access.Writes()
 	if toMemory {
 		at = f.address(st, &dst.Memory)
 	}
@@ -95,7 +92,7 @@ func (f *flow) assign(st *state, in *x86.Inst) {
 	switch {
 	case toMemory:
 		st.store(at, result, dst.Size)
-	case ok && dst.Reg.General() && writes(dst.Access):
+	case ok && dst.Reg.General() && dst.Access.Writes():
 		st.regs[dst.Reg] = f.fit(result, dst, in)
 	}
 }
@@ -126,13 +123,13 @@ func (f *flow) spoil(st *state, in *x86.Inst, skipFirst bool) {
 	var stores []write
 	for n := range in.Operands {
 		op := &in.Operands[n]
-		if op.IsMemory && writes(op.Access) && !(n == 0 && skipFirst) {
+		if op.IsMemory && op.Access.Writes() && !(n == 0 && skipFirst) {
 			stores = append(stores, write{f.address(st, &op.Memory), op.Size})
 		}
 	}
 	for n := range in.Operands {
 		op := &in.Operands[n]
-		if !op.IsMemory && !op.IsImm && op.Reg.General() && writes(op.Access) && op.Reg != x86.RSP {
+		if !op.IsMemory && !op.IsImm && op.Reg.General() && op.Access.Writes() && op.Reg != x86.RSP {
 			st.regs[op.Reg] = value{}
 		}
 	}
@@ -225,5 +222,3 @@ func explicit(in *x86.Inst, n int) (*x86.Operand, bool) {
 func sameRegister(a, b *x86.Operand) bool {
 	return a.Reg.General() && !a.IsMemory && !b.IsMemory && !b.IsImm && a.Reg == b.Reg && a.Size == b.Size
 }
-
-func writes(k evidence.AccessKind) bool { return k == evidence.Write || k == evidence.ReadWrite }

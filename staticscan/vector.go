@@ -21,7 +21,7 @@ func (s *backwardSlice) inVector(pos int, register string, offset, size int) *no
 			return nil
 		}
 		to, ok := explicit(in, 0)
-		if !ok || to.IsMemory || to.IsImm || vectorNumber(to.RegName) != vectorNumber(register) || !writes(to.Access) {
+		if !ok || to.IsMemory || to.IsImm || vectorNumber(to.RegName) != vectorNumber(register) || !to.Access.Writes() {
 			continue
 		}
 		return s.vectorWord(i, in, offset, size)

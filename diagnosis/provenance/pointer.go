@@ -34,7 +34,7 @@ func (f *follower) access(n, k int) bool {
 		freed := object.Freed >= 0 && object.Freed < n
 		end := object.Addr + evidence.Addr(object.Size)
 		outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
-		write := o.Access == evidence.Write || o.Access == evidence.ReadWrite
+		write := o.Access.Writes()
 		if outside && !write && f.program.Foreign(f.trace.Step(n).PC) {
 			outside = false // string functions read whole vectors, as far as the page
 		}

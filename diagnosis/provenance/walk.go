@@ -132,7 +132,7 @@ func Damaged(t *flow.Trace, p Program, thread uint32, addr evidence.Addr, size i
 	}
 	for k := range t.Step(d.At).Inst.Operands {
 		o := &t.Step(d.At).Inst.Operands[k]
-		if o.IsMemory && (o.Access == evidence.Write || o.Access == evidence.ReadWrite) && f.access(d.At, k) {
+		if o.IsMemory && o.Access.Writes() && f.access(d.At, k) {
 			return f.way, true
 		}
 	}

@@ -173,7 +173,7 @@ func (l *link) has(hit uint64) bool {
 func storedTo(in *x86.Inst) *x86.Operand {
 	for i := range in.Operands {
 		o := &in.Operands[i]
-		if o.IsMemory && (!o.Implicit || o.Repeated) && (o.Access == evidence.Write || o.Access == evidence.ReadWrite) {
+		if o.IsMemory && (!o.Implicit || o.Repeated) && o.Access.Writes() {
 			return o
 		}
 	}

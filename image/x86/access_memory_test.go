@@ -57,7 +57,7 @@ func (c *check) watch(o *Operand, addr uint64, regs unix.PtraceRegs) {
 		return
 	}
 	c.r.accesses++
-	wantRead, wantWrite := reads(o.Access), writes(o.Access)
+	wantRead, wantWrite := o.Access.Reads(), o.Access.Writes()
 	gotWrite, gotAny := hit[0], hit[1]
 	if o.Conditional && !gotAny || !gotAny && mayMiss[c.inst.Op] || c.unnamed() {
 		return

@@ -114,7 +114,7 @@ func (c *check) compareRegisters() {
 	var said, certain regSet
 	for i := range c.inst.Operands {
 		o := &c.inst.Operands[i]
-		if o.IsMemory || o.IsImm || !writes(o.Access) {
+		if o.IsMemory || o.IsImm || !o.Access.Writes() {
 			continue
 		}
 		said.addRegister(o.Reg)

@@ -244,7 +244,7 @@ func (d *decoder) applyMask() {
 		switch {
 		case o.IsMemory && o.Access != "":
 			o.Conditional = true
-		case i == 0 && !d.l.zeroing && writes(o.Access) && o.RegName[0] != 'k':
+		case i == 0 && !d.l.zeroing && o.Access.Writes() && o.RegName[0] != 'k':
 			o.Access, o.Conditional = (actRead | actWrite).kind(), true
 		}
 	}

@@ -71,16 +71,13 @@ func (s regSet) list() []Reg {
 	return regs
 }
 
-func reads(k evidence.AccessKind) bool  { return k == evidence.Read || k == evidence.ReadWrite }
-func writes(k evidence.AccessKind) bool { return k == evidence.Write || k == evidence.ReadWrite }
-
 // Written returns the full-width general registers that the instruction writes
 // or may write, in the order of their numbers. The effects of a call's callee
 // and of the kernel are not included.
 func (i *Inst) Written() []Reg {
 	var set regSet
 	for n := range i.Operands {
-		if o := &i.Operands[n]; !o.IsMemory && !o.IsImm && writes(o.Access) {
+		if o := &i.Operands[n]; !o.IsMemory && !o.IsImm && o.Access.Writes() {
 			set.addRegister(o.Reg)
 		}
 	}
@@ -102,7 +99,7 @@ func (i *Inst) Read() []Reg {
 				set.addRegister(o.Memory.Index)
 			}
 		case o.IsImm:
-		case reads(o.Access), o.Access == evidence.Write && o.Size < 4:
+		case o.Access.Reads(), o.Access == evidence.Write && o.Size < 4:
 			set.addRegister(o.Reg)
 		}
 	}
@@ -118,7 +115,7 @@ func (i *Inst) Repeats() bool {
 // Writes reports whether the instruction writes or may write any part of r.
 func (i *Inst) Writes(r Reg) bool {
 	for n := range i.Operands {
-		if o := &i.Operands[n]; o.Reg == r && !o.IsMemory && !o.IsImm && writes(o.Access) {
+		if o := &i.Operands[n]; o.Reg == r && !o.IsMemory && !o.IsImm && o.Access.Writes() {
 			return true
 		}
 	}

@@ -130,7 +130,7 @@ func Condition(inst *x86.Inst) []Place {
 	}
 	list := runs(useOf(inst).read)
 	for n := range inst.Operands {
-		if o := &inst.Operands[n]; inst.Flow == x86.FlowBranch && reads(o) {
+		if o := &inst.Operands[n]; inst.Flow == x86.FlowBranch && o.Access.Reads() {
 			if p, ok := place(inst, n); ok {
 				list = append(list, p)
 			}

@@ -110,7 +110,7 @@ func (b *builder) address() bool {
 
 // zeroing handles xor and sub of a register with itself.
 func (b *builder) zeroing() bool {
-	if len(b.places) < 2 || reads(b.operand(0)) || !b.places[0].isRegister() {
+	if len(b.places) < 2 || b.operand(0).Access.Reads() || !b.places[0].isRegister() {
 		return false
 	}
 	b.constant = true
@@ -196,7 +196,7 @@ func (b *builder) text() bool {
 	b.clear(b.rest(0, to.Size))
 	for n := 2; n < len(b.places); n++ {
 		p := b.places[n]
-		if writes(b.operand(n)) {
+		if b.operand(n).Access.Writes() {
 			from := []Place{p}
 			if p.Num != uint8(x86.RCX) {
 				from = append(from, flag(Direction, 1))

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"diagnose/evidence"
 	"diagnose/image/x86"
 )
 
@@ -115,14 +114,6 @@ func vectorPlace(o *x86.Operand) (Place, bool) {
 		return Place{x.space, uint8(n), 0, x.size}, err == nil
 	}
 	return Place{}, false
-}
-
-func reads(o *x86.Operand) bool {
-	return o.Access == evidence.Read || o.Access == evidence.ReadWrite
-}
-
-func writes(o *x86.Operand) bool {
-	return o.Access == evidence.Write || o.Access == evidence.ReadWrite
 }
 
 // part is a run of bytes in a place.

@@ -17,7 +17,7 @@ func Of(inst *x86.Inst) []Transfer {
 		p, ok := place(inst, n)
 		b.places = append(b.places, p)
 		b.float = b.float || p.Space == Float && ok
-		if ok && reads(o) {
+		if ok && o.Access.Reads() {
 			b.sources = append(b.sources, p)
 		}
 	}
@@ -84,7 +84,7 @@ func (b *builder) rest(n, size int) Place {
 func (b *builder) compute() {
 	for n := range b.inst.Operands {
 		o := b.operand(n)
-		if _, ok := place(b.inst, n); !ok || !writes(o) || b.places[n].Space == Float {
+		if _, ok := place(b.inst, n); !ok || !o.Access.Writes() || b.places[n].Space == Float {
 			continue
 		}
 		b.result(n, b.sources)

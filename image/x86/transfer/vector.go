@@ -121,12 +121,12 @@ func (b *builder) scalar(name string) bool {
 	case strings.HasSuffix(name, "sd"):
 		size = 8
 	}
-	if to := b.places[0]; size == 0 || to.Space != Vector || to.Size != chunk || !writes(b.operand(0)) {
+	if to := b.places[0]; size == 0 || to.Space != Vector || to.Size != chunk || !b.operand(0).Access.Writes() {
 		return false
 	}
 	var from []Place
 	for n := range b.inst.Operands {
-		if p, ok := place(b.inst, n); ok && (reads(b.operand(n)) || n > 0) {
+		if p, ok := place(b.inst, n); ok && (b.operand(n).Access.Reads() || n > 0) {
 			if p.Space == Vector {
 				p.Size = min(p.Size, 8)
 			}
@@ -134,7 +134,7 @@ func (b *builder) scalar(name string) bool {
 		}
 	}
 	b.add(Transfer{To: b.places[0].part(0, size), From: from})
-	if b.vex && !reads(b.operand(0)) {
+	if b.vex && !b.operand(0).Access.Reads() {
 		if len(b.places) < 3 || b.places[1].Space != Vector {
 			b.list = nil
 			return false
