@@ -91,13 +91,13 @@ func (h *heap) freed(t *Trace, n int, addr evidence.Addr, name string) {
 
 // mapped notes that a system call mapped or unmapped memory. What is only unmapped in part is no object any more.
 func (h *heap) mapped(n int, m mapping) {
+	end := m.addr + evidence.Addr(m.size)
+	h.objects = slices.DeleteFunc(h.objects, func(o Object) bool {
+		return o.mappedAt(m.addr, end) && (m.addr > o.Addr || end < o.end())
+	})
 	for i := range h.objects {
-		o := &h.objects[i]
-		if o.By != mapped || o.Freed >= 0 || o.Addr >= m.addr+evidence.Addr(m.size) || m.addr >= o.Addr+evidence.Addr(o.Size) {
-			continue
-		}
-		if o.Freed, o.FreedBy = n, "munmap"; m.addr > o.Addr || m.addr+evidence.Addr(m.size) < o.Addr+evidence.Addr(o.Size) {
-			o.Made = len(h.objects) + 1<<30 // at no step
+		if o := &h.objects[i]; o.mappedAt(m.addr, end) {
+			o.Freed, o.FreedBy = n, "munmap"
 		}
 	}
 	if !m.gone {
@@ -105,18 +105,34 @@ func (h *heap) mapped(n int, m mapping) {
 	}
 }
 
+// mappedAt reports whether the object is a mapping that is still there and has a part of the memory from start to end.
+func (o *Object) mappedAt(start, end evidence.Addr) bool {
+	return o.By == mapped && o.Freed < 0 && o.Addr < end && start < o.end()
+}
+
+func (o *Object) end() evidence.Addr { return o.Addr + evidence.Addr(o.Size) }
+
 // mapped is By of objects that mmap made.
 const mapped = "mmap"
 
 // at is the object that was in use at an address when step n began; nil: there was none.
 func (h *heap) at(addr evidence.Addr, n int) *Object {
+	return h.last(func(o *Object) bool { return o.has(addr, n) && (o.Freed < 0 || o.Freed >= n) })
+}
+
+// last is the last object made of those that are wanted; nil: there is none.
+func (h *heap) last(wanted func(*Object) bool) *Object {
 	for i := range slices.Backward(h.objects) {
-		o := &h.objects[i]
-		if o.Made < n && addr >= o.Addr && addr < o.Addr+evidence.Addr(max(o.Size, 1)) && (o.Freed < 0 || o.Freed >= n) {
+		if o := &h.objects[i]; wanted(o) {
 			return o
 		}
 	}
 	return nil
+}
+
+// has reports whether an address is in the object, and it was made before step n.
+func (o *Object) has(addr evidence.Addr, n int) bool {
+	return o.Made < n && addr >= o.Addr && addr < o.Addr+evidence.Addr(max(o.Size, 1))
 }
 
 // setRange notes that a call of the heap decided the content of memory.
@@ -128,20 +144,10 @@ func (t *Trace) setRange(n int, addr evidence.Addr, size uint64, kind Kind, call
 
 // ObjectAt is the last object that was made at an address before step n, in use or freed; nil: the trace has none.
 func (t *Trace) ObjectAt(addr evidence.Addr, n int) *Object {
-	for i := range slices.Backward(t.heap.objects) {
-		o := &t.heap.objects[i]
-		if o.Made < n && addr >= o.Addr && addr < o.Addr+evidence.Addr(max(o.Size, 1)) {
-			return o
-		}
-	}
-	return nil
+	return t.heap.last(func(o *Object) bool { return o.has(addr, n) })
 }
 
 // ObjectMade is the object that step n made; nil: none.
 func (t *Trace) ObjectMade(n int) *Object {
-	i := slices.IndexFunc(t.heap.objects, func(o Object) bool { return o.Made == n })
-	if i < 0 {
-		return nil
-	}
-	return &t.heap.objects[i]
+	return t.heap.last(func(o *Object) bool { return o.Made == n })
 }

@@ -13,7 +13,6 @@ import (
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
-	"golang.org/x/sys/unix"
 )
 
 // Request says which part of a recording is traced.
@@ -52,14 +51,7 @@ func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, erro
 	if q.Most == 0 {
 		q.Most = MostSteps
 	}
-	r := newRecorder(q.Progress)
-	windows, err := q.windows(rec.Log)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.readLog(rec.Log); err != nil {
-		return nil, err
-	}
+	r, windows := newRecorder(q.Progress), q.windows(rec.Log)
 	result, err := replay.Run(ctx, rec, replay.StepRequest{
 		Common:   replay.Common{Timing: timing, Image: q.Image, Unnamed: true, AtEnd: r.atEnd},
 		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each},
@@ -67,23 +59,24 @@ func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, erro
 	if err != nil {
 		return nil, err
 	}
-	switch r.trace.Cut = result.End == replay.EndMoment; {
-	case !r.trace.Cut && result.End != replay.EndFailure && result.End != replay.EndExit:
+	r.trace.Cut = result.End == replay.EndMoment
+	if !r.trace.Cut && result.End != replay.EndFailure && result.End != replay.EndExit {
 		return nil, &EndError{result.End, result.Moment}
 	}
+	r.trace.readLog(rec.Log, windows)
 	r.trace.finish()
 	return r.trace, nil
 }
 
-func (q *Request) windows(log *eventlog.Log) (map[uint32]replay.StepWindow, error) {
+func (q *Request) windows(log *eventlog.Log) map[uint32]replay.StepWindow {
 	if q.Windows != nil {
-		return q.Windows, nil
+		return q.Windows
 	}
 	windows := map[uint32]replay.StepWindow{}
 	for _, thread := range log.Threads() {
 		windows[thread] = replay.StepWindow{From: 1, To: ^uint64(0) >> 1}
 	}
-	return windows, nil
+	return windows
 }
 
 // recorder makes a trace of what a replay reports.
@@ -94,50 +87,6 @@ type recorder struct {
 
 func newRecorder(progress func(uint64)) *recorder {
 	return &recorder{progress: progress, trace: &Trace{last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event]mapping{}}}
-}
-
-// readLog notes the memory that events wrote.
-func (r *recorder) readLog(log *eventlog.Log) error {
-	for _, thread := range log.Threads() {
-		for e, err := range log.Events(thread) {
-			if err != nil {
-				break // a damaged log: the events up to there are known
-			}
-			if m, ok := mappingOf(e); ok {
-				r.trace.mappings[event{thread, e.Ordinal}] = m
-			}
-			for _, p := range e.Payloads {
-				if p.Kind == eventlog.PayloadOut && p.Addr != 0 && len(p.Data) > 0 {
-					at := event{thread, e.Ordinal}
-					r.trace.outputs[at] = append(r.trace.outputs[at], output{p.Addr, uint64(len(p.Data)), callName(e)})
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// mappingOf returns the memory that a system call mapped or unmapped.
-func mappingOf(e *eventlog.Event) (m mapping, ok bool) {
-	const page = 4096
-	if e.Kind != eventlog.KindSyscall || len(e.Args) < 2 {
-		return m, false
-	}
-	switch {
-	case e.Object == unix.SYS_MMAP && e.Result > 0:
-		return mapping{evidence.Addr(e.Result), (e.Args[1] + page - 1) &^ (page - 1), false}, true
-	case e.Object == unix.SYS_MUNMAP && e.Result == 0:
-		return mapping{evidence.Addr(e.Args[0]), (e.Args[1] + page - 1) &^ (page - 1), true}, true
-	}
-	return m, false
-}
-
-// callName is the name of the system call of an event, or of its kind.
-func callName(e *eventlog.Event) string {
-	if e.Kind == eventlog.KindSyscall {
-		return eventlog.SyscallName(e.Object)
-	}
-	return e.Kind.String()
 }
 
 // each takes the next instruction of a thread.

@@ -17,8 +17,8 @@ type Trace struct {
 	calls        map[evidence.Addr]string // functions of the recording library, by address
 	outputs      map[event][]output
 	mappings     map[event]mapping
-	// written are the steps that wrote to a word of 8 bytes, in ascending order; kernel the steps of the
-	// recording library that wrote to a range.
+	// written are the steps that wrote to a word of 8 bytes, ranges what steps in the recording library wrote; both
+	// in ascending order of the steps.
 	written map[uint64][]int32
 	ranges  []writtenRange
 	heap    heap

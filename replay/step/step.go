@@ -34,9 +34,9 @@ type Stepping struct {
 
 // Executed is an instruction that a thread is about to execute.
 type Executed struct {
-	Thread            uint32
-	Ordinal, Position uint64 // as in Stepped
-	PC                uint64
+	Thread  uint32
+	Ordinal uint64 // of the thread's last event
+	PC      uint64
 	// General are the general registers, by x86.Reg; Flags is the flags register, FSBase and GSBase
 	// are the bases of these segments.
 	General               [16]uint64
@@ -250,7 +250,7 @@ func (st *Stepper) tell(t *tracee.Thread, regs *ptrace.Registers, again bool, ca
 		return
 	}
 	s := st.threads[t]
-	st.Each(&Executed{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: regs.Rip, General: tracee.GeneralRegisters(regs),
+	st.Each(&Executed{Thread: t.Index, Ordinal: s.ordinal, PC: regs.Rip, General: tracee.GeneralRegisters(regs),
 		Flags: regs.Eflags, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Again: again, Called: called, Inst: st.instruction(regs.Rip)})
 }
 
@@ -347,8 +347,8 @@ func (st *Stepper) CameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 	}
 	st.observe(t, regs, true)
 	st.tell(t, regs, false, called)
-	if called != 0 && s.ordinal == ordinal && st.On != nil {
-		st.On(&Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
+	if called != 0 && s.ordinal == ordinal {
+		st.report(&Stepped{Thread: t.Index, Ordinal: s.ordinal, Position: s.position, PC: evidence.Addr(regs.Rip),
 			Count: s.count(regs.Rip), Behind: s.behind, Called: evidence.Addr(called), First: s.first})
 	}
 	return nil
@@ -386,11 +386,15 @@ func (st *Stepper) deliver(s *state, next, count uint64) {
 	for i := range s.pending {
 		x := &s.pending[i]
 		x.Next, x.NextCount = evidence.Addr(next), count
-		if st.On != nil {
-			st.On(x)
-		}
+		st.report(x)
 	}
 	s.pending = s.pending[:0]
+}
+
+func (st *Stepper) report(x *Stepped) {
+	if st.On != nil {
+		st.On(x)
+	}
 }
 
 // Parked drops the accesses of a preempted thread: it executes the instruction later.

@@ -27,12 +27,12 @@ func (b *builder) registers() bool {
 	case "xor", "sub":
 		return b.zeroing()
 	case "xchg":
-		b.result2(0, 1)
-		b.result2(1, 0)
+		b.duplicate(0, 1)
+		b.duplicate(1, 0)
 		return true
 	case "xadd":
 		b.result(0, b.sources)
-		b.result2(1, 0)
+		b.duplicate(1, 0)
 		return true
 	case "bswap", "movbe":
 		return b.reverse()
@@ -70,8 +70,8 @@ func (b *builder) move(to, from int) bool {
 	return true
 }
 
-// result2 makes an operand a copy of another, and clears the rest of its register.
-func (b *builder) result2(to, from int) {
+// duplicate makes an operand a copy of another, and clears the rest of its register.
+func (b *builder) duplicate(to, from int) {
 	b.copy(b.places[to], b.places[from])
 	b.clear(b.rest(to, b.places[to].Size))
 }

@@ -158,34 +158,31 @@ func (b *builder) mayKeep() bool {
 
 // state handles the instructions that save and load the state of the vectors.
 func (b *builder) state() bool {
-	name := strings.TrimSuffix(b.inst.Op, "64")
 	if len(b.places) == 0 {
 		return false
 	}
 	memory := b.places[0]
-	switch name {
+	switch strings.TrimSuffix(b.inst.Op, "64") {
 	case "fxsave", "xsave", "xsavec", "xsaveopt", "xsaves":
-		t := Transfer{To: memory, From: append(slices.Clone(b.sources), stack87), Maybe: true}
-		for n := range uint8(32) {
-			t.From = append(t.From, Place{Vector, n, 0, VectorSize})
-		}
-		for n := range uint8(8) {
-			t.From = append(t.From, Place{Mask, n, 0, 8})
-		}
-		b.add(t)
+		b.add(Transfer{To: memory, From: slices.Concat(b.sources, stateRegisters), Maybe: true})
 	case "fxrstor", "xrstor", "xrstors":
-		from := append(slices.Clone(b.sources), memory)
-		for n := range uint8(32) {
-			p := Place{Vector, n, 0, VectorSize}
-			b.add(Transfer{To: p, From: append(slices.Clone(from), p), Maybe: true})
+		for _, p := range stateRegisters {
+			b.add(Transfer{To: p, From: slices.Concat(b.sources, []Place{memory, p}), Maybe: true})
 		}
-		for n := range uint8(8) {
-			p := Place{Mask, n, 0, 8}
-			b.add(Transfer{To: p, From: append(slices.Clone(from), p), Maybe: true})
-		}
-		b.add(Transfer{To: stack87, From: append(from, stack87), Maybe: true})
 	default:
 		return false
 	}
 	return true
 }
+
+// stateRegisters are the registers of that state.
+var stateRegisters = func() []Place {
+	list := []Place{stack87}
+	for n := range uint8(32) {
+		list = append(list, Place{Vector, n, 0, VectorSize})
+	}
+	for n := range uint8(8) {
+		list = append(list, Place{Mask, n, 0, 8})
+	}
+	return list
+}()

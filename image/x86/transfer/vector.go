@@ -5,43 +5,54 @@ import "strings"
 // vectors handles the instructions on vectors that only move bytes, and those that treat bytes, words or
 // longer elements separately.
 func (b *builder) vectors() bool {
-	if b.float || len(b.places) == 0 || !b.hasVector() {
-		return false
-	}
-	name := b.inst.Op
-	if b.vex && name[0] == 'v' {
-		name = name[1:]
-	}
-	for n := range b.inst.Operands {
-		if o := b.operand(n); o.Conditional || b.places[n].Space == Mask {
-			return false // masked
-		}
+	v := vectorBuilder{b, b.inst.Op}
+	if b.vex && v.name[0] == 'v' {
+		v.name = v.name[1:]
 	}
 	switch {
-	case name == "zeroupper", name == "zeroall":
-		return b.zero(name)
-	case wholeMoves[name]:
+	case b.float, v.masked():
+		return false
+	case v.name == "zeroupper", v.name == "zeroall":
+		return v.zero()
+	case !v.hasVector():
+		return false
+	case wholeMoves[v.name]:
 		return b.move(0, 1)
-	case b.sameOperands() && zeroIdioms[name]:
+	case v.sameOperands() && zeroIdioms[v.name]:
 		b.clear(b.places[0], b.rest(0, b.places[0].Size))
 		return true
 	}
-	if rule := shuffles[name]; rule != nil && rule(b, name) {
+	if rule := shuffles[v.name]; rule != nil && rule(&v) {
 		return true
 	}
-	if size := lanes[name]; size > 0 && b.lanesOf(size) {
+	if size := lanes[v.name]; size > 0 && v.lanesOf(size) {
 		return true
 	}
-	return b.scalar(name)
+	return v.scalar()
 }
 
-func (b *builder) hasVector() bool {
+// vectorBuilder is the builder for an instruction on vectors; name is without the "v" of VEX and EVEX.
+type vectorBuilder struct {
+	*builder
+	name string
+}
+
+func (b *vectorBuilder) masked() bool {
+	for n := range b.inst.Operands {
+		if b.operand(n).Conditional || b.places[n].Space == Mask {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *vectorBuilder) hasVector() bool {
 	for _, p := range b.places {
 		if p.Space == Vector {
 			return true
 		}
 	}
-	return b.inst.Op == "vzeroupper" || b.inst.Op == "vzeroall"
+	return false
 }
 
 func words(text string) map[string]bool {
@@ -79,14 +90,14 @@ func newLanes() map[string]int {
 }
 
 // sameOperands reports whether the two sources are one register.
-func (b *builder) sameOperands() bool {
+func (b *vectorBuilder) sameOperands() bool {
 	n := len(b.places)
 	return n >= 2 && !b.operand(n-1).IsMemory && b.places[n-1].Space == Vector && b.places[n-1] == b.places[n-2]
 }
 
-func (b *builder) zero(name string) bool {
+func (b *vectorBuilder) zero() bool {
 	for n := range uint8(16) {
-		if name == "zeroall" {
+		if b.name == "zeroall" {
 			b.clear(Place{Vector, n, 0, VectorSize})
 		} else {
 			b.clear(Place{Vector, n, 16, VectorSize - 16})
@@ -96,7 +107,7 @@ func (b *builder) zero(name string) bool {
 }
 
 // lanesOf handles elements that are treated separately. An element that is read once for all is not.
-func (b *builder) lanesOf(size int) bool {
+func (b *vectorBuilder) lanesOf(size int) bool {
 	to := b.places[0]
 	for _, p := range b.sources {
 		if p.Size != to.Size {
@@ -112,13 +123,13 @@ func (b *builder) lanesOf(size int) bool {
 var notScalar = words("broadcastss broadcastsd fixupimmss fixupimmsd")
 
 // scalar handles the operations on the lowest element: the others are kept, or the first source's.
-func (b *builder) scalar(name string) bool {
+func (b *vectorBuilder) scalar() bool {
 	size := 0
 	switch {
-	case notScalar[name] || name[0] == 'p' || strings.HasPrefix(name, "mov") || strings.HasPrefix(name, "4f"):
-	case strings.HasSuffix(name, "ss"):
+	case notScalar[b.name] || b.name[0] == 'p' || strings.HasPrefix(b.name, "mov") || strings.HasPrefix(b.name, "4f"):
+	case strings.HasSuffix(b.name, "ss"):
 		size = 4
-	case strings.HasSuffix(name, "sd"):
+	case strings.HasSuffix(b.name, "sd"):
 		size = 8
 	}
 	if to := b.places[0]; size == 0 || to.Space != Vector || to.Size != chunk || !b.operand(0).Access.Writes() {
@@ -151,7 +162,7 @@ type from struct{ operand, off int }
 const noOperand = -1
 
 // shuffle makes size bytes of operand 0, from off on, of the bytes that source names.
-func (b *builder) shuffle(off, size int, source func(n int) from) bool {
+func (b *vectorBuilder) shuffle(off, size int, source func(n int) from) bool {
 	to := b.places[0]
 	for n := 0; n < size; {
 		first := source(n)
@@ -180,7 +191,7 @@ func (f from) next(k int) from {
 }
 
 // two returns the operands that are the sources of an instruction with two.
-func (b *builder) two() (first, second int, ok bool) {
+func (b *vectorBuilder) two() (first, second int, ok bool) {
 	first, second = 0, 1
 	if b.vex {
 		first, second = 1, 2
@@ -192,7 +203,7 @@ func (b *builder) two() (first, second int, ok bool) {
 }
 
 // immediate is the last operand.
-func (b *builder) immediate() (int, bool) {
+func (b *vectorBuilder) immediate() (int, bool) {
 	o := b.operand(len(b.places) - 1)
 	return int(o.Imm & 0xff), o.IsImm
 }
@@ -202,34 +213,34 @@ const chunk = 16 // most shuffles treat runs of 16 bytes separately
 // shuffles are the rules by name, without "v".
 var shuffles = newShuffles()
 
-func newShuffles() map[string]func(*builder, string) bool {
-	m := map[string]func(*builder, string) bool{
-		"movd": (*builder).low, "movq": (*builder).low,
-		"movss": (*builder).lowest, "movsd": (*builder).lowest,
-		"movlps": (*builder).half, "movlpd": (*builder).half, "movhps": (*builder).half, "movhpd": (*builder).half,
-		"movlhps": (*builder).halves, "movhlps": (*builder).halves,
-		"pshufd": (*builder).permute, "shufps": (*builder).choose, "shufpd": (*builder).choose,
-		"pslldq": (*builder).slide, "psrldq": (*builder).slide, "palignr": (*builder).align,
-		"insertf128": (*builder).insert128, "inserti128": (*builder).insert128,
-		"extractf128": (*builder).extract128, "extracti128": (*builder).extract128,
+func newShuffles() map[string]func(*vectorBuilder) bool {
+	m := map[string]func(*vectorBuilder) bool{
+		"movd": (*vectorBuilder).low, "movq": (*vectorBuilder).low,
+		"movss": (*vectorBuilder).lowest, "movsd": (*vectorBuilder).lowest,
+		"movlps": (*vectorBuilder).half, "movlpd": (*vectorBuilder).half, "movhps": (*vectorBuilder).half, "movhpd": (*vectorBuilder).half,
+		"movlhps": (*vectorBuilder).halves, "movhlps": (*vectorBuilder).halves,
+		"pshufd": (*vectorBuilder).permute, "shufps": (*vectorBuilder).choose, "shufpd": (*vectorBuilder).choose,
+		"pslldq": (*vectorBuilder).slide, "psrldq": (*vectorBuilder).slide, "palignr": (*vectorBuilder).align,
+		"insertf128": (*vectorBuilder).insert128, "inserti128": (*vectorBuilder).insert128,
+		"extractf128": (*vectorBuilder).extract128, "extracti128": (*vectorBuilder).extract128,
 	}
 	for n, size := range map[string]int{"b": 1, "w": 2, "d": 4, "q": 8} {
-		m["pinsr"+n] = func(b *builder, _ string) bool { return b.insert(size) }
-		m["pextr"+n] = func(b *builder, _ string) bool { return b.extract(size) }
-		m["pbroadcast"+n] = func(b *builder, _ string) bool { return b.broadcast(size) }
+		m["pinsr"+n] = func(b *vectorBuilder) bool { return b.insert(size) }
+		m["pextr"+n] = func(b *vectorBuilder) bool { return b.extract(size) }
+		m["pbroadcast"+n] = func(b *vectorBuilder) bool { return b.broadcast(size) }
 	}
 	m["broadcastss"], m["broadcastsd"] = m["pbroadcastd"], m["pbroadcastq"]
-	m["broadcastf128"] = func(b *builder, _ string) bool { return b.broadcast(chunk) }
+	m["broadcastf128"] = func(b *vectorBuilder) bool { return b.broadcast(chunk) }
 	m["broadcasti128"] = m["broadcastf128"]
 	for name, size := range map[string]int{"punpcklbw": 1, "punpcklwd": 2, "punpckldq": 4, "punpcklqdq": 8, "unpcklps": 4, "unpcklpd": 8} {
-		m[name] = func(b *builder, _ string) bool { return b.interleave(size, 0) }
-		m[strings.Replace(name, "ckl", "ckh", 1)] = func(b *builder, _ string) bool { return b.interleave(size, chunk/2) }
+		m[name] = func(b *vectorBuilder) bool { return b.interleave(size, 0) }
+		m[strings.Replace(name, "ckl", "ckh", 1)] = func(b *vectorBuilder) bool { return b.interleave(size, chunk/2) }
 	}
 	return m
 }
 
 // low handles movd and movq.
-func (b *builder) low(string) bool {
+func (b *vectorBuilder) low() bool {
 	to, source := b.places[0], b.places[1]
 	size := min(to.Size, source.Size, 8)
 	if strings.HasSuffix(b.inst.Op, "d") && size > 4 && to.Space != General && source.Space != General {
@@ -241,9 +252,9 @@ func (b *builder) low(string) bool {
 }
 
 // lowest handles movss and movsd.
-func (b *builder) lowest(name string) bool {
+func (b *vectorBuilder) lowest() bool {
 	size := 4
-	if name == "movsd" {
+	if b.name == "movsd" {
 		size = 8
 	}
 	to := b.places[0]
@@ -264,9 +275,9 @@ func (b *builder) lowest(name string) bool {
 }
 
 // half handles the moves of the lower or upper half, to and from memory.
-func (b *builder) half(name string) bool {
+func (b *vectorBuilder) half() bool {
 	off := 0
-	if strings.HasPrefix(name, "movh") {
+	if strings.HasPrefix(b.name, "movh") {
 		off = 8
 	}
 	to := b.places[0]
@@ -284,9 +295,9 @@ func (b *builder) half(name string) bool {
 }
 
 // halves handles movlhps and movhlps.
-func (b *builder) halves(name string) bool {
+func (b *vectorBuilder) halves() bool {
 	to, at := 8, 0
-	if name == "movhlps" {
+	if b.name == "movhlps" {
 		to, at = 0, 8
 	}
 	second := b.places[len(b.places)-1]
@@ -299,7 +310,7 @@ func (b *builder) halves(name string) bool {
 }
 
 // interleave handles the unpacking of elements; start is 0 or half a chunk.
-func (b *builder) interleave(size, start int) bool {
+func (b *vectorBuilder) interleave(size, start int) bool {
 	first, second, ok := b.two()
 	if !ok {
 		return false
@@ -315,7 +326,7 @@ func (b *builder) interleave(size, start int) bool {
 }
 
 // permute handles pshufd.
-func (b *builder) permute(string) bool {
+func (b *vectorBuilder) permute() bool {
 	imm, ok := b.immediate()
 	if !ok || b.places[1].Size != b.places[0].Size {
 		return false
@@ -326,7 +337,7 @@ func (b *builder) permute(string) bool {
 }
 
 // choose handles shufps and shufpd.
-func (b *builder) choose(name string) bool {
+func (b *vectorBuilder) choose() bool {
 	first, second, ok := b.two()
 	imm, has := b.immediate()
 	if !ok || !has {
@@ -337,7 +348,7 @@ func (b *builder) choose(name string) bool {
 		if n%chunk >= chunk/2 {
 			source = second
 		}
-		if name == "shufpd" {
+		if b.name == "shufpd" {
 			return from{source, at + imm>>(n/8)&1*8 + n%8}
 		}
 		return from{source, at + imm>>(2*(n%chunk/4))&3*4 + n%4}
@@ -345,7 +356,7 @@ func (b *builder) choose(name string) bool {
 }
 
 // slide handles the shifts by whole bytes.
-func (b *builder) slide(name string) bool {
+func (b *vectorBuilder) slide() bool {
 	imm, ok := b.immediate()
 	source := len(b.places) - 2
 	if !ok || b.places[source].Size != b.places[0].Size {
@@ -353,7 +364,7 @@ func (b *builder) slide(name string) bool {
 	}
 	return b.shuffle(0, b.places[0].Size, func(n int) from {
 		at := n%chunk + imm
-		if name == "pslldq" {
+		if b.name == "pslldq" {
 			at = n%chunk - imm
 		}
 		if at < 0 || at >= chunk {
@@ -364,7 +375,7 @@ func (b *builder) slide(name string) bool {
 }
 
 // align handles palignr.
-func (b *builder) align(string) bool {
+func (b *vectorBuilder) align() bool {
 	first, second, ok := b.two()
 	imm, has := b.immediate()
 	if !ok || !has {
@@ -382,7 +393,7 @@ func (b *builder) align(string) bool {
 }
 
 // insert handles pinsr.
-func (b *builder) insert(size int) bool {
+func (b *vectorBuilder) insert(size int) bool {
 	imm, ok := b.immediate()
 	value := len(b.places) - 2
 	if !ok || b.places[0].Space != Vector {
@@ -399,7 +410,7 @@ func (b *builder) insert(size int) bool {
 }
 
 // extract handles pextr.
-func (b *builder) extract(size int) bool {
+func (b *vectorBuilder) extract(size int) bool {
 	imm, ok := b.immediate()
 	to := b.places[0]
 	if !ok || len(b.places) != 3 || b.places[1].Space != Vector {
@@ -413,14 +424,14 @@ func (b *builder) extract(size int) bool {
 }
 
 // broadcast handles the moves of one element to all.
-func (b *builder) broadcast(size int) bool {
+func (b *vectorBuilder) broadcast(size int) bool {
 	if b.places[0].Space != Vector || len(b.places) != 2 || b.places[1].Size < size {
 		return false
 	}
 	return b.shuffle(0, b.places[0].Size, func(n int) from { return from{1, n % size} })
 }
 
-func (b *builder) insert128(string) bool {
+func (b *vectorBuilder) insert128() bool {
 	imm, ok := b.immediate()
 	if !ok || len(b.places) != 4 || b.places[0].Size != 32 {
 		return false
@@ -433,7 +444,7 @@ func (b *builder) insert128(string) bool {
 	})
 }
 
-func (b *builder) extract128(string) bool {
+func (b *vectorBuilder) extract128() bool {
 	imm, ok := b.immediate()
 	to := b.places[0]
 	if !ok || len(b.places) != 3 || to.Size != chunk {
