@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,10 +59,7 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 		return x.err
 	}
 	x.trace, x.err = nil, errLong
-	for _, events := range []uint64{256, 16, 1} {
-		if q.Windows = x.lastEvents(events); q.Windows == nil {
-			continue
-		}
+	for _, q.Windows = range x.lastEvents(256, 16, 1) {
 		switch t, err := flow.Record(ctx, x.rec, q); {
 		case err != nil:
 			x.err = err
@@ -80,34 +78,45 @@ const (
 	mostTraced   = time.Minute
 )
 
-// lastEvents are windows that begin so many events before the failure; nil: the run has no more.
-func (x *exact) lastEvents(n uint64) map[uint32]replay.StepWindow {
-	order, total := x.rec.Log.Ordered(), uint64(0)
-	for e, err := range order {
+// lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
+// events than. The numbers descend.
+func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
+	type event struct {
+		thread  uint32
+		ordinal uint64
+	}
+	before := map[uint32]uint64{} // the threads' last events of before the tail
+	var tail []event              // the last events of all threads
+	for e, err := range x.rec.Log.Ordered() {
 		if e == nil || err != nil {
 			break
 		}
-		total++
-	}
-	if n >= total {
-		return nil
-	}
-	first := map[uint32]uint64{}
-	at := uint64(0)
-	for e, err := range order {
-		if e == nil || err != nil {
-			break
-		}
-		if at++; at <= total-n || first[e.Thread] == 0 {
-			first[e.Thread] = e.Ordinal
+		if tail = append(tail, event{e.Thread, e.Ordinal}); len(tail) > numbers[0] {
+			before[tail[0].thread] = tail[0].ordinal
+			tail = tail[1:]
 		}
 	}
-	windows := map[uint32]replay.StepWindow{}
-	for thread, ordinal := range first {
-		windows[thread] = replay.StepWindow{From: ordinal, To: ^uint64(0) >> 1}
+	for _, n := range numbers {
+		for ; len(tail) > n; tail = tail[1:] {
+			before[tail[0].thread] = tail[0].ordinal
+		}
+		if len(before) == 0 {
+			continue // there are no more
+		}
+		windows := map[uint32]replay.StepWindow{}
+		for _, e := range slices.Backward(tail) { // a thread that begins in the tail is stepped from its first event on
+			windows[e.thread] = replay.StepWindow{From: e.ordinal, To: untilEnd}
+		}
+		for thread, ordinal := range before {
+			windows[thread] = replay.StepWindow{From: ordinal, To: untilEnd}
+		}
+		list = append(list, windows)
 	}
-	return windows
+	return list
 }
+
+// untilEnd is the last event of a window that ends with the run.
+const untilEnd = 1<<63 - 1
 
 // way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
 func (x *exact) way(v *victim) *provenance.Way {
