@@ -18,7 +18,7 @@ func (b *builder) registers() bool {
 	case "movsx", "movsxd":
 		return b.extend(true)
 	case "cbw", "cwde", "cdqe":
-		a := b.places[0]
+		a := general(x86.RAX, 0, max(b.places[0].Size, 2)) // the operand of cbw is al
 		b.add(Transfer{To: a.part(a.Size/2, a.Size/2), From: []Place{a.part(0, a.Size/2)}})
 		b.clear(b.rest(0, a.Size))
 		return true
