@@ -84,7 +84,7 @@ var allowed = map[string]string{
 	"internal/crashtest":      "replay/ptrace",
 	"internal/realprograms":   "",
 	"internal/cases":          "",
-	"internal/recordtest":     "agent replay/record replay replay/launch replay/recorder",
+	"internal/recordtest":     "agent image replay/record replay replay/launch replay/recorder",
 	"internal/accesslog":      "",
 	"internal/causetest":      "internal/crashtest internal/recordtest replay/record replay/recorder",
 	"bench":                   "image/object",

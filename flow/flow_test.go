@@ -9,7 +9,6 @@ import (
 	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
-	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
@@ -26,23 +25,11 @@ func recorded(t *testing.T, q flow.Request) *traced {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := record.Open(p.Record(t).Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec, core := p.Record(t).Open(t)
 	trace, err := flow.Record(t.Context(), rec, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := rec.Core()
-	if err != nil {
-		t.Fatal(err)
-	}
-	core, err := image.OpenCore(path, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { core.Close() })
 	return &traced{trace, core, trace.Last(rec.Manifest.Outcome.Thread)}
 }
 

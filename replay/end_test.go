@@ -117,15 +117,7 @@ func TestMoment(t *testing.T) {
 // Moments at one address after one event are reached one after the other.
 func TestMomentCounts(t *testing.T) {
 	rec := open(t, recordBasic(t, "calls").Dir)
-	path, err := rec.Core()
-	if err != nil {
-		t.Fatal(err)
-	}
-	core, err := image.OpenCore(path, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer core.Close()
+	core := coreOf(t, rec)
 	step, ok1 := core.SymbolNamed("step")
 	done, ok2 := core.SymbolNamed("done")
 	if !ok1 || !ok2 {

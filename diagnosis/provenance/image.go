@@ -8,25 +8,41 @@ import (
 // Image is the Program that a process image describes.
 type Image struct {
 	process *image.Process
-	own     map[evidence.Addr]bool
+	sites   map[evidence.Addr]ownSite
+}
+
+// ownSite is a place of the program's own code. own: it is one.
+type ownSite struct {
+	own  bool
+	site *evidence.Site
 }
 
 // NewImage makes one of the failed process.
-func NewImage(p *image.Process) *Image { return &Image{p, map[evidence.Addr]bool{}} }
+func NewImage(p *image.Process) *Image { return &Image{p, map[evidence.Addr]ownSite{}} }
 
 // Own implements Program. Code without line numbers is taken for a library's.
-func (i *Image) Own(pc evidence.Addr) bool {
-	own, known := i.own[pc]
-	if !known {
-		calls := i.process.Symbolize(pc, image.AtInstruction)
-		for k := range calls {
-			if s := &calls[k].Site; s.File != "" && !image.LibraryCode(s) {
-				own = true
-			}
-		}
-		i.own[pc] = own
+func (i *Image) Own(pc evidence.Addr) bool { return i.look(pc).own }
+
+// Site is the place of the program's own code at an instruction, the innermost with a line number; nil: there is none.
+func (i *Image) Site(pc evidence.Addr) *evidence.Site { return i.look(pc).site }
+
+func (i *Image) look(pc evidence.Addr) (x ownSite) {
+	x, known := i.sites[pc]
+	if known {
+		return x
 	}
-	return own
+	calls := i.process.Symbolize(pc, image.AtInstruction)
+	for k := range calls {
+		s := &calls[k].Site
+		if s.File == "" || image.LibraryCode(s) {
+			continue
+		}
+		if x.own = true; x.site == nil && s.Line > 0 {
+			x.site = s
+		}
+	}
+	i.sites[pc] = x
+	return x
 }
 
 // Foreign implements Program: the code is a runtime's, or that of no object.
@@ -45,11 +61,10 @@ func (i *Image) Code(addr evidence.Addr) bool {
 }
 
 // Function implements Program.
-func (i *Image) Function(pc evidence.Addr) (name, module string) {
+func (i *Image) Function(pc evidence.Addr) string {
 	calls := i.process.Symbolize(pc, image.AtInstruction)
 	if len(calls) == 0 {
-		return "", ""
+		return ""
 	}
-	s := &calls[len(calls)-1].Site
-	return image.CanonicalName(s.Function), s.Module
+	return image.CanonicalName(calls[len(calls)-1].Site.Function)
 }

@@ -42,8 +42,7 @@ func (f *follower) access(n, k int) bool {
 			return false
 		}
 		w := f.way
-		w.Object, w.Access, w.AccessPC = object, n, f.ownPlace(n)
-		w.Write = write
+		w.Object, w.Write, w.AccessPC = object, write, f.ownPlace(n)
 		if freed && !outside {
 			f.end(Freed, object.Freed)
 			w.Call = object.FreedBy
@@ -66,10 +65,7 @@ func (f *follower) derived(l flow.Location, n int) *flow.Object {
 		d := f.trace.Define(l, n)
 		switch d.Kind {
 		case flow.Result:
-			if o := f.trace.ObjectMade(d.At); o != nil {
-				return o
-			}
-			return nil
+			return f.trace.ObjectMade(d.At)
 		case flow.Copied:
 			l, n = d.From[0], d.At
 			if l.Size < 8 {
@@ -96,8 +92,8 @@ func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
 	default:
 		return l, false
 	}
-	for _, x := range d.From {
-		if x.Space == transfer.Flag || x.Size < 8 {
+	for _, x := range values(d) {
+		if x.Size < 8 {
 			continue
 		}
 		v, known := f.value(x, d.At)
@@ -192,7 +188,7 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 	inside := func(v uint64) bool {
 		return evidence.Addr(v) >= object.Addr && evidence.Addr(v) <= object.Addr+evidence.Addr(object.Size)
 	}
-	inner := &follower{trace: f.trace, program: f.program, way: &Way{Step: -1}, depth: f.depth + 1}
+	inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
 	if m.Index.General() && m.Base.General() && inside(f.trace.Register(n, m.Base)) {
 		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
 		inner.follow(flow.Register(thread, m.Index, 8), n)

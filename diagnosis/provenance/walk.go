@@ -20,8 +20,8 @@ type Program interface {
 	Code(addr evidence.Addr) bool
 	// Mapped reports whether an address is in memory of the process.
 	Mapped(addr evidence.Addr) bool
-	// Function names the function at a place, and the object that it is in.
-	Function(pc evidence.Addr) (name, module string)
+	// Function names the function at a place; empty: it is not known.
+	Function(pc evidence.Addr) string
 }
 
 // Failing follows the value that the failing instruction, the last step of a thread, could not use. ok is false if the
@@ -32,7 +32,7 @@ func Failing(t *flow.Trace, p Program, thread uint32) (w *Way, ok bool) {
 		return nil, false
 	}
 	s := t.Step(n)
-	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	f := &follower{trace: t, program: p, way: &Way{}}
 	if s.Inst == nil || !p.Code(s.PC) {
 		return f.jumped(n)
 	}
@@ -103,7 +103,7 @@ func (f *follower) typed(n, k int) *Way {
 	l := flow.Register(f.trace.Step(n).Thread, table, 8)
 	for range 8 { // copies, and an index into the table
 		d := f.trace.Define(l, at)
-		from := slices.DeleteFunc(slices.Clone(d.From), func(x flow.Location) bool { return x.Space == transfer.Flag })
+		from := values(d)
 		if len(from) != 1 {
 			return f.way
 		}
@@ -125,7 +125,7 @@ func Damaged(t *flow.Trace, p Program, thread uint32, addr evidence.Addr, size i
 	if n < 0 {
 		return nil, false
 	}
-	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	f := &follower{trace: t, program: p, way: &Way{}}
 	d := t.Define(flow.Memory(addr, size), n+1)
 	if d.At < 0 || t.Step(d.At).Library {
 		return nil, false
@@ -141,7 +141,7 @@ func Damaged(t *flow.Trace, p Program, thread uint32, addr evidence.Addr, size i
 
 // Value follows bytes, as they are before step n.
 func Value(t *flow.Trace, p Program, l flow.Location, n int) *Way {
-	f := &follower{trace: t, program: p, way: &Way{Step: -1}}
+	f := &follower{trace: t, program: p, way: &Way{}}
 	f.follow(l, n)
 	return f.way
 }
@@ -189,7 +189,7 @@ func (f *follower) located(n int, p transfer.Place) flow.Location {
 
 // end ends the way.
 func (f *follower) end(kind EndKind, n int) {
-	f.way.End, f.way.Step = kind, n
+	f.way.End = kind
 	if n >= 0 {
 		f.way.PC = f.ownPlace(n)
 	}
@@ -216,7 +216,7 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 	if len(f.way.Links) == mostLinks {
 		return
 	}
-	l := Link{Kind: kind, Step: n, PC: pc, To: to, Times: 1}
+	l := Link{Kind: kind, PC: pc, Times: 1}
 	l.Value, l.Known = f.value(to, n+1)
 	f.way.Links = append(f.way.Links, l)
 }
@@ -226,7 +226,6 @@ func (f *follower) follow(l flow.Location, n int) {
 	f.counts = map[evidence.Addr][]int{}
 	for range mostSteps {
 		d := f.trace.Define(l, n)
-		f.way.Where = d.Part
 		var more bool
 		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 {
 			if l, n, more = f.pieces(l, n, d); !more {
@@ -253,7 +252,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 			f.end(Pieces, f.pieced) // text of the program's start is no value of a word
 			return l, 0, false
 		}
-		f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+		f.way.AccessPC = f.ownPlace(used)
 		f.end(Initial, -1)
 		return l, 0, false
 	case flow.Input:
@@ -264,7 +263,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return l, 0, false
 	case flow.Allocated, flow.Freed:
 		f.way.Object = f.trace.ObjectAt(d.Part.Addr, d.At+1)
-		f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+		f.way.AccessPC = f.ownPlace(used)
 		f.end(Unset, d.At)
 		if d.Kind == flow.Freed {
 			f.way.End = Freed
@@ -357,7 +356,7 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 		// The return address of the frame that has the memory is above it, on the same stack.
 		s, above := f.trace.Step(n), f.trace.Register(n, x86.RSP)-uint64(d.Part.Addr)
 		if s.Inst != nil && s.Inst.Flow == x86.FlowReturn && above > 0 && above < mostStack {
-			f.way.Access, f.way.AccessPC = used, f.ownPlace(used)
+			f.way.AccessPC = f.ownPlace(used)
 			f.end(Unset, d.At)
 			return true
 		}
@@ -440,11 +439,17 @@ func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int,
 
 // operands are the bytes of which a step made others, without flags and constants.
 func (f *follower) operands(d flow.Definition) (list []flow.Location) {
-	if d.Kind != flow.Copied && d.Kind != flow.Computed {
-		return nil
+	list = values(d)
+	if d.Kind == flow.Copied {
+		return list
 	}
+	return slices.DeleteFunc(list, func(x flow.Location) bool { return f.constant(x, d.At) })
+}
+
+// values are the bytes of which a step made others, without flags.
+func values(d flow.Definition) (list []flow.Location) {
 	for _, x := range d.From {
-		if x.Space != transfer.Flag && (d.Kind == flow.Copied || !f.constant(x, d.At)) {
+		if x.Space != transfer.Flag {
 			list = append(list, x)
 		}
 	}
@@ -470,11 +475,11 @@ func (f *follower) constant(l flow.Location, n int) bool {
 // returned ends the way at the call by which the program's own code entered a library.
 func (f *follower) returned(n int) {
 	f.end(Returned, n)
-	f.way.Call, _ = f.program.Function(f.trace.Step(n).PC)
+	f.way.Call = f.program.Function(f.trace.Step(n).PC)
 	if call := f.ownCall(n); call >= 0 {
-		f.way.Step, f.way.PC = call, f.trace.Step(call).PC
+		f.way.PC = f.trace.Step(call).PC
 		if entered := f.after(call); entered >= 0 {
-			if name, _ := f.program.Function(f.trace.Step(entered).PC); name != "" {
+			if name := f.program.Function(f.trace.Step(entered).PC); name != "" {
 				f.way.Call = name
 			}
 			f.converted(entered)
@@ -487,7 +492,7 @@ func (f *follower) converted(entered int) {
 	if name := strings.TrimLeft(f.way.Call, "_"); !strings.HasPrefix(name, "strto") && !strings.HasPrefix(name, "ato") || f.depth == mostDepth {
 		return
 	}
-	text := &follower{trace: f.trace, program: f.program, way: &Way{Step: -1}, depth: f.depth + 1}
+	text := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
 	text.follow(flow.Memory(evidence.Addr(f.trace.Register(entered, x86.RDI)), 1), entered)
 	if w := text.way; w.End == Input {
 		w.Links = append(f.way.Links, w.Links...)

@@ -24,11 +24,9 @@ const (
 // Link is a notable step of the way.
 type Link struct {
 	Kind LinkKind
-	// Step is the step of the trace, PC its instruction.
-	Step int
-	PC   evidence.Addr
-	// To is the storage that got the value, Value its first 8 bytes if they are known.
-	To    flow.Location
+	// PC is its instruction.
+	PC evidence.Addr
+	// Value is the first 8 bytes of the value, if they are known.
 	Value uint64
 	Known bool
 	// Times is how often the instruction made the value of itself, one after the other.
@@ -56,7 +54,7 @@ const (
 	Outside
 	// Pieces: a word whose bytes several instructions made, each for itself: text, or other words that overlap it.
 	Pieces
-	// Made: it is in a constant table, to which an object that was made at Step points: a virtual function that the
+	// Made: it is in a constant table, to which an object that was made at PC points: a virtual function that the
 	// object's type does not have.
 	Made
 	// Initial: it is of before the trace: a variable's initial value, an argument of the program.
@@ -68,17 +66,14 @@ type Way struct {
 	// Links are the notable steps, the nearest to the failure first.
 	Links []Link
 	End   EndKind
-	// Step is the step at which it ends, PC the program's own instruction there; -1: none.
-	Step int
-	PC   evidence.Addr
-	// Where is what the way had come to when it ended.
-	Where flow.Location
+	// PC is the program's own instruction at which it ends; 0: none.
+	PC evidence.Addr
 	// Call is the function or system call, of Input, Returned and Freed.
 	Call string
 	// Object is that of Unset, Freed and Outside.
 	Object *flow.Object
-	// Access is the step of the access that broke a rule, of Freed and Outside, AccessPC its place.
-	Access   int
+	// AccessPC is the place of the access that broke a rule, of Freed and Outside, or that read the value, of Unset and
+	// Initial.
 	AccessPC evidence.Addr
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64

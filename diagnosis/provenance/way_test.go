@@ -10,7 +10,6 @@ import (
 	"diagnose/image"
 	"diagnose/image/x86"
 	"diagnose/internal/recordtest"
-	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
@@ -29,23 +28,11 @@ func TestWay(t *testing.T) {
 }
 
 func followOne(t *testing.T, p *recordtest.Program) {
-	rec, err := record.Open(p.Record(t).Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec, core := p.Record(t).Open(t)
 	trace, err := flow.Record(t.Context(), rec, flow.Request{})
 	if err != nil || trace.Cut {
 		t.Fatalf("%v, cut %v", err, trace != nil && trace.Cut)
 	}
-	path, err := rec.Core()
-	if err != nil {
-		t.Fatal(err)
-	}
-	core, err := image.OpenCore(path, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { core.Close() })
 	thread := rec.Manifest.Outcome.Thread
 	var w *Way
 	ok := true

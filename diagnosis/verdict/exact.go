@@ -23,7 +23,6 @@ type exact struct {
 	rec     *record.Recording
 	failure *evidence.Failure
 	source  func(*evidence.Site) (string, bool)
-	process *image.Process
 	program *provenance.Image
 	trace   *flow.Trace
 	// err says why there is no trace; tried: it was looked for.
@@ -32,7 +31,7 @@ type exact struct {
 }
 
 func newExact(in *Input) *exact {
-	x := &exact{rec: in.Failing[0], process: in.Process, source: in.SourceLine}
+	x := &exact{rec: in.Failing[0], source: in.SourceLine}
 	if in.Case != nil {
 		x.failure = &in.Case.Failure
 	}
@@ -164,13 +163,7 @@ func (x *exact) site(pc evidence.Addr) *evidence.Site {
 	if pc == 0 {
 		return nil
 	}
-	calls := x.process.Symbolize(pc, image.AtInstruction)
-	for i := range calls {
-		if s := &calls[i].Site; s.Line > 0 && !image.LibraryCode(s) {
-			return s
-		}
-	}
-	return nil
+	return x.program.Site(pc)
 }
 
 // root is the place that a way names as the one to change.
@@ -340,7 +333,7 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 			add(x.linkText(l), x.site(l.PC))
 		}
 	}
-	if s := x.site(w.AccessPC); s != nil && w.Access >= 0 && (w.End == provenance.Freed || w.End == provenance.Unset) {
+	if s := x.site(w.AccessPC); s != nil && (w.End == provenance.Freed || w.End == provenance.Unset) {
 		add(siteText(s)+" uses it", s)
 	}
 	return steps

@@ -29,6 +29,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/image"
 	"diagnose/replay"
 	"diagnose/replay/launch"
 	"diagnose/replay/record"
@@ -148,6 +149,26 @@ type Recorded struct {
 	Output string // what the program wrote
 	// Warnings are what the recorder told.
 	Warnings []string
+}
+
+// Open opens the recording and its core.
+func (r *Recorded) Open(t testing.TB) (*record.Recording, *image.Process) {
+	t.Helper()
+	rec, err := record.Open(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	path, err := rec.Core()
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := image.OpenCore(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { core.Close() })
+	return rec, core
 }
 
 // runLimit is more than any test's program needs, on a machine under load.
