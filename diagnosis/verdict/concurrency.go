@@ -256,9 +256,6 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
 			break
 		}
-		if c.Pattern == evidence.PatternLockOrder && r.deadlocked() {
-			continue
-		}
 		// The first that is cured may be a consequence: who is first with one
 		// variable may follow from an interleaving of accesses to another.
 		if best != nil && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
@@ -273,7 +270,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		case says == saysMost:
 			r.final = true
 			r.undecided(open)
-			return r.best(t, tried)
+			return r.compare(t, tried)
 		case says > saysOrder:
 			if says > strongest {
 				best, strongest, r.final = t, says, true
@@ -282,7 +279,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
 			}
-		case t.refuted && r.inDeadlock(c):
+		case r.inDeadlock(c):
 			// The deadlock is told, with experiments of its own.
 		case (c.Tentative() || t.unsettled) && !t.refuted:
 			r.unsettled(t)
@@ -297,7 +294,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		r.undecided(open)
 		best = r.better(best)
 		r.final = r.final || !r.freed(best.candidate) && !r.detector(best.candidate)
-		return r.best(best, tried)
+		return r.compare(best, tried)
 	}
 	if most := mostReported; len(open) > most {
 		open = open[:most]
@@ -306,29 +303,6 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	return r.reports(open...)
-}
-
-// deadlocked reports whether the locks that threads wait for at the end have told of a deadlock already.
-func (r *race) deadlocked() bool {
-	return slices.ContainsFunc(r.out.Causes, func(c evidence.Cause) bool { return c.Kind == evidence.CauseDeadlock })
-}
-
-// best reports what is found, after a look at what is nearer to the failure, and at what explains it as
-// well. Of two unrelated explanations neither is proved.
-func (r *race) best(found *tested, tried map[*patterns.Candidate]*tested) ([]evidence.Cause, error) {
-	found, err := r.nearest(found, tried)
-	if err != nil {
-		return nil, err
-	}
-	others, err := r.rivals(found, tried)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range others {
-		t.rivals = []string{namesText(found.candidate.Variables)}
-		found.rivals = append(found.rivals, namesText(t.candidate.Variables))
-	}
-	return r.reports(append([]*tested{found}, others...)...)
 }
 
 // unsettled tells of an order that correct programs have as well, and that no experiment decided.

@@ -88,12 +88,7 @@ func (f *influence) inputs(c *patterns.Candidate) []string {
 	if len(f.read) == 0 {
 		return nil
 	}
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(f.reach)) {
-		if f.reach[name] {
-			list = append(list, name)
-		}
-	}
+	list := slices.Sorted(maps.Keys(f.reach))
 	thing := namesText(c.Variables)
 	if f.reaches(c) && !slices.Contains(list, thing) {
 		list = append(list, thing)
@@ -109,86 +104,4 @@ func (f *influence) direct(c *patterns.Candidate) bool {
 // reaches reports whether a value of a candidate's variable reaches the check.
 func (f *influence) reaches(c *patterns.Candidate) bool {
 	return slices.ContainsFunc(c.Variables, func(v string) bool { return f.reach[v] })
-}
-
-// mostNearer bounds how many further candidates are tried when one was found.
-const mostNearer = 3
-
-// nearest is the candidate whose variable the check itself reads, where one that helps is of another
-// variable: to keep two threads apart helps whatever they do then, and so a bystander's order seems to
-// be the cause as well. Where the found one's value leads to the check, through other variables, one that
-// says less is its consequence. Without such a candidate it is the one that was found.
-func (r *race) nearest(found *tested, tried map[*patterns.Candidate]*tested) (*tested, error) {
-	f := r.flowOf(found.candidate.Run)
-	if len(f.read) == 0 || f.direct(found.candidate) {
-		return found, nil
-	}
-	left := mostNearer
-	var nearer *tested
-	for i := range r.found.Candidates {
-		c := &r.found.Candidates[i]
-		if c.Run != found.candidate.Run || !c.Suspicious() || !f.direct(c) {
-			continue
-		}
-		t := tried[c]
-		if t == nil {
-			if left--; left < 0 || r.stopsBefore("experiments") {
-				break
-			}
-			var err error
-			if t, err = r.test(c); err != nil {
-				return nil, err
-			}
-			tried[c] = t
-		}
-		replaces := t.cured && !r.contradicted(t) && (!f.reaches(found.candidate) || t.says() >= found.says())
-		if replaces && (nearer == nil || t.says() > nearer.says()) {
-			nearer = t
-		}
-	}
-	if nearer != nil {
-		return nearer, nil
-	}
-	return found, nil
-}
-
-// rivals are interleavings that explain the failure as well as the one that was found, by accesses of
-// other variables in other functions.
-func (r *race) rivals(found *tested, tried map[*patterns.Candidate]*tested) (list []*tested, err error) {
-	if found.says() != saysMost {
-		return nil, nil
-	}
-	left := mostNearer
-	for i := range r.found.Candidates {
-		c := &r.found.Candidates[i]
-		like := c.Suspicious() && len(c.Accesses) > 2 && !c.Apart && !c.Late && c.Run == found.candidate.Run && c.Score == found.candidate.Score
-		if !like || c.Pattern == evidence.PatternPair || !r.unrelated(c, found.candidate) {
-			continue
-		}
-		t := tried[c]
-		if t == nil {
-			if left--; left < 0 || r.stopsBefore("experiments") {
-				break
-			}
-			if t, err = r.test(c); err != nil {
-				return nil, err
-			}
-			tried[c] = t
-		}
-		f := r.flowOf(c.Run)
-		if t.says() == saysMost && !r.contradicted(t) && (len(f.read) == 0 || f.reaches(c)) {
-			list = append(list, t)
-		}
-	}
-	return list, nil
-}
-
-// unrelated reports whether two candidates of one run have no variable and no function in common.
-func (r *race) unrelated(a, b *patterns.Candidate) bool {
-	log := r.failing[a.Run].log
-	function := func(i int) string { return log.Contexts[log.Accesses[i].Context].Site.Function }
-	return !slices.ContainsFunc(a.Variables, func(v string) bool { return slices.Contains(b.Variables, v) }) &&
-		!slices.ContainsFunc(a.Accesses, func(i int) bool {
-			return slices.ContainsFunc(b.Accesses, func(j int) bool { return function(i) == function(j) })
-		})
 }

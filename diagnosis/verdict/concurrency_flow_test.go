@@ -67,13 +67,13 @@ t2 R item 0 @11
 
 // TestUnrelated: two explanations are of different things only if they share neither variable nor code.
 func TestUnrelated(t *testing.T) {
-	r := flowRace(`main t1
+	r := &comparison{race: flowRace(`main t1
 t1 create t2 reader
 t1 create t3 writer
 t3 W item 1->0 @21
 t3 W stats 0->1 @22
 t2 R item 0 @11
-`, "item")
+`, "item")}
 	log := r.failing[0].log
 	for i := range log.Contexts {
 		log.Contexts[i].Site.Function = log.Contexts[i].Key
@@ -112,8 +112,13 @@ t2 R item 0 @11
 		x := &tested{candidate: c, cured: true, cures: 2}
 		tried[c], list = x, append(list, x)
 	}
+	nearest := func(found *tested) (*tested, error) {
+		x := &comparison{r, found, tried, r.flowOf(0)}
+		err := x.nearest()
+		return x.found, err
+	}
 	for found, want := range map[int]int{0: 0, 1: 2, 2: 2} {
-		if got, err := r.nearest(list[found], tried); err != nil || got != list[want] {
+		if got, err := nearest(list[found]); err != nil || got != list[want] {
 			t.Errorf("%v: %v, %v", list[found].candidate.Variables, got.candidate.Variables, err)
 		}
 	}
@@ -121,7 +126,7 @@ t2 R item 0 @11
 	if list[0].cures = 1; list[0].says() != list[2].says() {
 		t.Fatalf("%d and %d", list[0].says(), list[2].says())
 	}
-	if got, _ := r.nearest(list[0], tried); got != list[2] {
+	if got, _ := nearest(list[0]); got != list[2] {
 		t.Errorf("of equal ones it is %v", got.candidate.Variables)
 	}
 }
