@@ -218,7 +218,9 @@ func (c *Traps) pass(t *Thread, pc uint64, by Resumption, steps bool) error {
 	x := passing{pc: pc}
 	if !steps {
 		x.then, by = by, ptrace.Step
-		if inst := c.memory.Instruction(pc); inst != nil && inst.Repeats() {
+		// A jump that Replace has put there is passed by one step, and hides the address after the
+		// program's instruction.
+		if inst := c.memory.placedInstruction(pc); inst != nil && inst.Repeats() {
 			x.end, by = pc+uint64(inst.Len), ptrace.Cont
 			if err := c.memory.placeTrap(x.end); err != nil {
 				return err

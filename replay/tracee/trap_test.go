@@ -2,6 +2,8 @@ package tracee_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -11,23 +13,25 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// turns calls f 20 times, which clears memory by an instruction that repeats. Its traps tell where
-// both are.
+// turns calls f 20 times, which clears memory by an instruction that repeats. It has a copy of that,
+// and room for a jump to the copy. Its int3 tells where these are.
 const turns = `
 static char room[100000];
-extern char clears[], after[];
+extern char clears[], after[], copy[];
 
 __attribute__((noinline)) static void f(void)
 {
 	void *to = room;
 	long n = sizeof(room);
 
-	__asm__ volatile("clears: rep stosb\nafter:" : "+D"(to), "+c"(n) : "a"(0) : "memory");
+	__asm__ volatile("clears: rep stosb\nnop\nnop\nnop\nafter:" : "+D"(to), "+c"(n) : "a"(0) : "memory");
 }
+
+__asm__("copy: rep stosb\njmp after");
 
 int main(void)
 {
-	__asm__ volatile("int3" : : "D"(f), "S"(clears), "d"(after));
+	__asm__ volatile("int3" : : "D"(f), "S"(clears), "d"(after), "c"(copy));
 	for (int i = 0; i < 20; i++)
 		f();
 	return 7;
@@ -36,6 +40,13 @@ int main(void)
 // TestTraps: a trap stops the thread before the instruction, once each time, and the text that is
 // read is the program's.
 func TestTraps(t *testing.T) {
+	for _, jumps := range []bool{false, true} {
+		t.Run(fmt.Sprintf("jumps=%v", jumps), func(t *testing.T) { testTraps(t, jumps) })
+	}
+}
+
+// testTraps: jumps: the instruction that repeats is replaced by a jump to its copy.
+func testTraps(t *testing.T, jumps bool) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "turns.c", Text: turns})
 	arrivals := map[uint64]int{}
 	err := ptrace.OnThread(func() error {
@@ -56,7 +67,7 @@ func TestTraps(t *testing.T) {
 		if _, err := ptrace.WaitFor(pid); err != nil { // its int3
 			return err
 		}
-		return followTraps(t, pid, arrivals)
+		return followTraps(t, pid, jumps, arrivals)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +84,7 @@ func TestTraps(t *testing.T) {
 
 // followTraps sets breakpoints at the addresses that a program tells in its registers, and counts
 // the arrivals until it ends.
-func followTraps(t *testing.T, pid int, arrivals map[uint64]int) error {
+func followTraps(t *testing.T, pid int, jumps bool, arrivals map[uint64]int) error {
 	memory, err := tracee.OpenMemory(pid)
 	if err != nil {
 		return err
@@ -89,6 +100,13 @@ func followTraps(t *testing.T, pid int, arrivals map[uint64]int) error {
 	own, has := make([]byte, 4), make([]byte, 4)
 	if _, err := memory.ReadAt(own, int64(regs.Rdi)); err != nil {
 		return err
+	}
+	if jumps {
+		const jump = 5
+		to := binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(regs.Rcx-regs.Rsi-jump))
+		if err := memory.Replace(regs.Rsi, to); err != nil {
+			return err
+		}
 	}
 	if err := p.SetBreakpoints(pid, regs.Rdi, regs.Rsi, regs.Rdx); err != nil {
 		return err
@@ -117,13 +135,13 @@ func followTraps(t *testing.T, pid int, arrivals map[uint64]int) error {
 		} else if continues {
 			continue
 		}
-		if err := arrive(t, p, x, &stop, arrivals); err != nil {
+		if err := arrive(p, x, &stop, arrivals); err != nil {
 			return err
 		}
 	}
 }
 
-func arrive(t *testing.T, p *tracee.Process, x *tracee.Thread, stop *ptrace.Stop, arrivals map[uint64]int) error {
+func arrive(p *tracee.Process, x *tracee.Thread, stop *ptrace.Stop, arrivals map[uint64]int) error {
 	info, err := ptrace.GetSiginfo(x.TID)
 	if err != nil {
 		return err
@@ -138,7 +156,7 @@ func arrive(t *testing.T, p *tracee.Process, x *tracee.Thread, stop *ptrace.Stop
 		return err
 	}
 	if others || s.Code != tracee.TrapHardware {
-		t.Errorf("%v with code %d at %#x is no stop at a breakpoint", stop, s.Code, s.Regs.Rip)
+		return fmt.Errorf("%v with code %d at %#x is no stop at a breakpoint", stop, s.Code, s.Regs.Rip)
 	}
 	arrivals[s.Regs.Rip]++
 	return nil
