@@ -205,10 +205,10 @@ func (r *historyReader) take(e *eventlog.Event, t *threadHistory, now taker) {
 	}
 	addr := evidence.Addr(e.Object)
 	kind := lockMutex
-	switch how := eventlog.Sync(e.Args[0]); {
+	switch {
 	case e.Kind == eventlog.KindSpin:
 		kind = lockSpin
-	case e.Kind == eventlog.KindRWLock && (how == eventlog.SyncRead || how == eventlog.SyncTryRead || how == eventlog.SyncTimedRead):
+	case e.Kind == eventlog.KindRWLock && eventlog.Sync(e.Args[0]).Reads():
 		kind = lockReader
 	case e.Kind == eventlog.KindRWLock:
 		kind = lockWriter

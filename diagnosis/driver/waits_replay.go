@@ -81,10 +81,13 @@ func (w waitReader) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwin
 
 // waitingFutex is a futex call that the program made itself, with the registers of f.
 func (w waitReader) waitingFutex(f *agent.RawFrame) failure.WaitingCall {
-	if op := futex.Command(f.RSI); op != futex.Wait && op != futex.WaitBitset || !futex.Private(f.RSI) {
+	if op := futex.Command(f.RSI); op != futex.Wait && op != futex.WaitBitset {
 		return failure.WaitingCall{}
 	}
-	c := failure.WaitingCall{What: evidence.WaitPrivateFutex, Object: evidence.Addr(f.RDI), Timed: f.R10 != 0}
+	c := failure.WaitingCall{What: evidence.WaitFutex, Object: evidence.Addr(f.RDI), Timed: f.R10 != 0}
+	if futex.Private(f.RSI) {
+		c.What = evidence.WaitPrivateFutex
+	}
 	value, err := image.Uint32(w.process, c.Object)
 	if err != nil {
 		return failure.WaitingCall{}

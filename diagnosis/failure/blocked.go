@@ -29,8 +29,10 @@ var byThreads = map[evidence.WaitKind]bool{evidence.WaitMutex: true, evidence.Wa
 	evidence.WaitRustCondition: true}
 
 // byHandlers are the waits that a signal handler may end as well, by functions that are safe to
-// call there (signal-safety(7)). Their memory belongs to the process alone.
-var byHandlers = map[evidence.WaitKind]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true}
+// call there (signal-safety(7)), or by an atomic variable. Their memory belongs to the process alone:
+// a std::future has pointers to its state, and std::atomic waits for a private futex (bits/atomic_futex.h,
+// bits/atomic_wait.h of libstdc++).
+var byHandlers = map[evidence.WaitKind]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true, evidence.WaitFuture: true}
 
 // Blocked says how all threads wait. It is nil if a thread does not wait, waits for a limited time,
 // or waits for something that may come from outside the process. stuck: it is known that no thread
@@ -47,7 +49,7 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 			return nil
 		case !stuck && (!w.endsByThreads(wt) || w.mayGoOn(wt)):
 			return nil
-		case root == nil || root.owner != 0 && wt.owner == 0:
+		case root == nil || len(root.owners()) > 0 && len(wt.owners()) == 0:
 			root = wt
 		}
 	}
@@ -67,7 +69,9 @@ func (w *Waits) endsByThreads(wt *wait) bool {
 // mayGoOn reports whether the object that a thread waits for is free, or has no known holder.
 func (w *Waits) mayGoOn(wt *wait) bool {
 	switch wt.what {
-	case evidence.WaitMutex, evidence.WaitRWLock, evidence.WaitThreadExit:
+	case evidence.WaitRWLock:
+		return threadNumbered(w.waiter.threads, wt.owner) == nil && !w.waiter.readersHold(wt.object)
+	case evidence.WaitMutex, evidence.WaitThreadExit:
 		return threadNumbered(w.waiter.threads, wt.owner) == nil
 	case evidence.WaitBarrier:
 		return w.waiter.allArrived(wt.object)
@@ -76,6 +80,13 @@ func (w *Waits) mayGoOn(wt *wait) bool {
 		return err != nil || value != 0
 	}
 	return false
+}
+
+// readersHold reports whether readers hold a lock. Whichever threads these are, one of the process has
+// to act before it is free.
+func (w *waiter) readersHold(lock evidence.Addr) bool {
+	word, err := image.Uint32(w, lock)
+	return err == nil && word>>readersShift != 0
 }
 
 // allArrived reads a pthread_barrier_t of glibc (nptl/pthread_barrier_wait.c) or of the recording

@@ -31,6 +31,9 @@ type WaitOptions struct {
 	// EndOf returns the number, in the recording, of the thread whose end the recording library
 	// reports in a word; 0: the word is for something else. nil: no word is for that.
 	EndOf func(word evidence.Addr) int
+	// Readers returns the kernel's ids of the threads that are known to be among the so many readers
+	// of a lock. nil: none is known.
+	Readers func(lock evidence.Addr, count uint32) []uint64
 	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
 	// name.
 	NameOf func(evidence.Addr) string
@@ -71,12 +74,16 @@ func (w *Waits) Edges() []evidence.WaitEdge {
 }
 
 func (w *waiter) edge(wt *wait) evidence.WaitEdge {
-	edge := evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Site: wt.site}
+	var to *evidence.ThreadRef
 	if owner := threadNumbered(w.threads, wt.owner); owner != nil {
 		ref := owner.Ref
-		edge.Owner = &ref
+		to = &ref
 	}
-	return edge
+	return w.edgeTo(wt, to)
+}
+
+func (w *waiter) edgeTo(wt *wait, owner *evidence.ThreadRef) evidence.WaitEdge {
+	return evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Owner: owner, Site: wt.site}
 }
 
 // Texts say for each of the process's threads what it waits for. Nothing is known of a thread that
@@ -99,37 +106,53 @@ func (w *waiter) waits() []*wait {
 	return out
 }
 
-// cycles follows each thread's wait to the owner of the object. Every thread waits for at most one
-// object, so the cycles of the graph do not touch.
+// cycles follows each thread's wait to the owners of the object. A thread waits for all readers of a
+// lock, so a way through any one of them that comes back is a cycle.
 func (w *waiter) cycles(waits []*wait) []evidence.Finding {
-	byTID := map[uint64]int{}
+	s := cycleSearch{waiter: w, waits: waits, byTID: map[uint64]int{}, state: make([]searchState, len(waits))}
 	for i := range w.threads {
-		byTID[uint64(w.threads[i].Ref.TID)] = i
+		s.byTID[uint64(w.threads[i].Ref.TID)] = i
 	}
-	const unseen, active, done = 0, 1, 2
-	state := make([]int, len(waits))
-	var out []evidence.Finding
 	for start := range waits {
-		var path []int
-		i, ok := start, true
-		for ok && state[i] == unseen && waits[i] != nil && waits[i].owner != 0 {
-			state[i] = active
-			path = append(path, i)
-			i, ok = next(byTID, waits[i].owner)
-		}
-		if ok && state[i] == active {
-			out = append(out, w.finding(waits, cut(path, i)))
-		}
-		for _, j := range path {
-			state[j] = done
-		}
+		s.from(start)
 	}
-	return out
+	return s.found
 }
 
-func next(byTID map[uint64]int, owner uint64) (int, bool) {
-	i, ok := byTID[owner]
-	return i, ok
+// cycleSearch is a search in depth, which enters each thread once.
+type cycleSearch struct {
+	waiter *waiter
+	waits  []*wait
+	byTID  map[uint64]int
+	state  []searchState
+	path   []int
+	found  []evidence.Finding
+}
+
+type searchState uint8
+
+const (
+	unseen searchState = iota
+	onPath
+	searched
+)
+
+func (s *cycleSearch) from(i int) {
+	if s.state[i] != unseen || s.waits[i] == nil {
+		return
+	}
+	s.state[i], s.path = onPath, append(s.path, i)
+	for _, owner := range s.waits[i].owners() {
+		next, known := s.byTID[owner]
+		switch {
+		case !known:
+		case s.state[next] == onPath:
+			s.found = append(s.found, s.waiter.finding(s.waits, cut(s.path, next)))
+		default:
+			s.from(next)
+		}
+	}
+	s.state[i], s.path = searched, s.path[:len(s.path)-1]
 }
 
 // cut returns the part of a path from where it closed on itself.
@@ -145,15 +168,15 @@ func cut(path []int, closed int) []int {
 func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 	f := evidence.Finding{Kind: evidence.FindingDeadlock, Proof: evidence.FromCore}
 	var steps []string
-	for _, i := range cycle {
+	for n, i := range cycle {
 		wt := waits[i]
-		f.Wait = append(f.Wait, w.edge(wt))
+		f.Wait = append(f.Wait, w.edgeTo(wt, &waits[cycle[(n+1)%len(cycle)]].thread.Ref))
 		f.Threads = append(f.Threads, wt.thread.Ref)
 		if wt.timed {
 			f.Facts = append(f.Facts, evidence.Fact{Name: wt.thread.Ref.Label(), Text: "waits for a limited time only"})
 		}
 		steps = append(steps, fmt.Sprintf("thread %d %s", wt.thread.Ref.Number, w.text(wt, true).For(1)))
-		if wt.timed {
+		if wt.timed || wt.owner == 0 { // readers are known from the log
 			f.Proof = evidence.Inferred
 		}
 	}
@@ -161,7 +184,11 @@ func (w *waiter) finding(waits []*wait, cycle []int) evidence.Finding {
 	f.Summary = strings.Join(steps, ", ")
 	if len(cycle) == 1 {
 		f.Kind = evidence.FindingSelfLock
-		f.Summary = fmt.Sprintf("thread %d waits for %s %s that it holds itself", f.Threads[0].Number, waits[cycle[0]].what, objectText(waits[cycle[0]], true))
+		wt, how := waits[cycle[0]], ""
+		if wt.owner == 0 {
+			how = " for reading"
+		}
+		f.Summary = fmt.Sprintf("thread %d waits for %s %s that it holds itself%s", f.Threads[0].Number, wt.what, objectText(wt, true), how)
 	}
 	return f
 }

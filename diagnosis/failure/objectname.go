@@ -48,7 +48,8 @@ func (w *waiter) pathInside(link uint64, offset int64, addr evidence.Addr) (stri
 const maxNesting = 16
 
 // lockTypes are the types at which a path ends: their members belong to the library.
-var lockTypes = []string{"pthread_mutex_t", "pthread_rwlock_t", "mutex", "shared_mutex", "recursive_mutex", "mtx_t", "pthread_cond_t", "condition_variable", "cnd_t"}
+var lockTypes = []string{"pthread_mutex_t", "pthread_rwlock_t", "mutex", "shared_mutex", "recursive_mutex", "mtx_t", "pthread_cond_t", "condition_variable", "cnd_t",
+	"atomic_flag"}
 
 // memberPath names the innermost member or element at an offset of a type,
 // and stops at the locks themselves.
@@ -69,6 +70,9 @@ func memberPath(t debuginfo.Type, offset int64) (string, bool) {
 
 func isLock(name string) bool {
 	name = strings.TrimPrefix(name, "std::")
+	if strings.HasPrefix(name, "atomic<") {
+		return true
+	}
 	for _, lock := range lockTypes {
 		if name == lock {
 			return true

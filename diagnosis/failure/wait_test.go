@@ -149,6 +149,39 @@ func TestRwlock(t *testing.T) {
 	}
 }
 
+// A writer waits for all readers of a lock. One that runs is no deadlock, one that waits for the
+// writer is.
+func TestReaders(t *testing.T) {
+	f := newFake(nil)
+	lock := make([]byte, 56)
+	binary.LittleEndian.PutUint32(lock, 2<<readersShift)
+	f.put(dataAt, lock)
+	f.put(dataAt+0x80, mutexHeldBy(100))
+	writer, stack := waitingIn(100, dataAt+rwlockPhaseFutex, 1, "pthread_rwlock_wrlock")
+	reader, stack2 := waitingIn(102, dataAt+0x80, 2, "pthread_mutex_lock")
+	runs := image.Thread{Ref: evidence.ThreadRef{Number: 2, TID: 101}}
+	runs.Registers.OrigRAX = -1
+	w := &waiter{target: f, threads: []image.Thread{writer, runs, reader}, stacks: []unwind.Stack{stack, {}, stack2},
+		opts: WaitOptions{Readers: func(_ evidence.Addr, count uint32) []uint64 {
+			if count != 2 {
+				t.Errorf("%d readers", count)
+			}
+			return []uint64{101, 102}
+		}}}
+	waits := w.waits()
+	if got, want := w.text(waits[0], false).For(1), "waits for rwlock 0x555555558000 held for reading by thread 2 and thread 3"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	found := w.cycles(waits)
+	if len(found) != 1 || found[0].Proof != evidence.Inferred || len(found[0].Wait) != 2 || found[0].Wait[0].Owner.TID != 102 || found[0].Wait[1].Owner.TID != 100 {
+		t.Fatalf("findings %+v", found)
+	}
+	w.threads[2].Registers.OrigRAX = -1
+	if found := w.cycles(w.waits()); len(found) != 0 {
+		t.Errorf("with readers that run: %+v", found)
+	}
+}
+
 // Of the object that a thread sleeps on, only certain facts are reported.
 func TestNotes(t *testing.T) {
 	word := func(at int, v uint32) []byte {

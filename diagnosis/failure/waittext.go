@@ -96,15 +96,23 @@ func (w *waiter) text(wt *wait, short bool) WaitText {
 		out.Kind, out.Object = "", fmt.Sprintf("the end of thread %d", owner.Ref.Number)
 	case wt.joined != 0:
 		out.Kind, out.Object = "", fmt.Sprintf("the end of the recording's thread %d", wt.joined)
-	case owner != nil:
-		out.Object += fmt.Sprintf(" held by thread %d", owner.Ref.Number)
 	case wt.owner != 0:
-		out.Object += fmt.Sprintf(" held by thread id %d", wt.owner)
+		out.Object += " held by " + w.holderText(wt.owner)
+	}
+	for i, tid := range wt.readers {
+		out.Object += [...]string{" held for reading by ", " and "}[min(i, 1)] + w.holderText(tid)
 	}
 	if wt.timed {
 		out.Object += " for a limited time"
 	}
 	return out
+}
+
+func (w *waiter) holderText(tid uint64) string {
+	if t := threadNumbered(w.threads, tid); t != nil {
+		return fmt.Sprintf("thread %d", t.Ref.Number)
+	}
+	return fmt.Sprintf("thread id %d", tid)
 }
 
 // objectText is an object's address and name. short leaves out the address if there is a name.

@@ -21,6 +21,8 @@ type wait struct {
 	name   string
 	// owner is the kernel's id of the holder; 0 if the object records none.
 	owner uint64
+	// readers are ids of threads that hold the lock for reading.
+	readers []uint64
 	// note says why there is no owner, or how it is odd.
 	note string
 	site *evidence.Site
@@ -32,6 +34,14 @@ type wait struct {
 	called bool
 	// came: the event has happened, though the thread has not continued.
 	came bool
+}
+
+// owners are the ids of the threads of which each has to act before the wait ends.
+func (wt *wait) owners() []uint64 {
+	if wt.owner != 0 {
+		return []uint64{wt.owner}
+	}
+	return wt.readers
 }
 
 // futexCall returns the word on which a thread sleeps and the value that it expected there, from
@@ -116,6 +126,11 @@ func (w *waiter) nameObject(out *wait) {
 // waitIn is waitOf for a known call.
 func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	out := &wait{thread: &w.threads[i], what: c.What, object: c.Object, timed: c.Timed, came: c.Came, called: true}
+	if c.What == evidence.WaitPrivateFutex || c.What == evidence.WaitFutex {
+		if kind := waitKind(sitesOfFrames(w.stacks[i].Frames, w)); kind != evidence.WaitFutex {
+			out.what = kind
+		}
+	}
 	if c.Came {
 		out.note = "which came meanwhile"
 	}
@@ -278,6 +293,10 @@ func (w *waiter) setOwner(out *wait, owner uint64) {
 	}
 }
 
+// readersShift is where the number of readers begins in a lock's first word
+// (nptl/pthread_rwlock_common.c).
+const readersShift = 3
+
 // Offsets in glibc's pthread_rwlock_t (sysdeps/x86/nptl/bits/struct_rwlock.h).
 const (
 	rwlockPhaseFutex   = 8
@@ -311,8 +330,13 @@ func (w *waiter) rwlock(out *wait) {
 		out.note = "which cannot be read: " + err.Error()
 	case writer != 0:
 		w.setOwner(out, uint64(writer))
-	case readers>>3 != 0:
-		out.note = "which readers hold; a lock does not record them"
+	case readers>>readersShift != 0:
+		if w.opts.Readers != nil {
+			out.readers = w.opts.Readers(out.object, readers>>readersShift)
+		}
+		if len(out.readers) == 0 {
+			out.note = "which readers hold; a lock does not record them"
+		}
 	default:
 		out.note = "whose owner is not recorded"
 	}

@@ -147,6 +147,9 @@ var syncNames = map[Sync]string{
 // String returns a name, "sync-99" if there is none.
 func (s Sync) String() string { return nameOf(syncNames, s, "sync-") }
 
+// Reads reports whether the operation takes a lock for reading.
+func (s Sync) Reads() bool { return s == SyncRead || s == SyncTryRead || s == SyncTimedRead }
+
 // SignalPlace is args[0] of a signal's event: enum dg_signal_place.
 type SignalPlace uint64
 
