@@ -116,6 +116,37 @@ func TestCrashWakeups(t *testing.T) {
 	}
 }
 
+// rustWaiting signals a condition variable before its other thread waits for it.
+const rustWaiting = `
+use std::sync::{Arc, Condvar, Mutex};
+use std::{thread, time::Duration};
+
+extern "C" { fn alarm(seconds: u32) -> u32; }
+
+fn main() {
+    let news = Arc::new((Mutex::new(()), Condvar::new()));
+    let other = news.clone();
+    let waiter = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        drop(other.1.wait(other.0.lock().unwrap()));
+    });
+    news.1.notify_one();
+    unsafe { alarm(5); }
+    waiter.join().unwrap();
+}
+`
+
+// TestCrashRustWakeup: a condition variable of Rust's library is a futex, of which each signal is a call.
+func TestCrashRustWakeup(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "news.rs", Text: rustWaiting})
+	got := diagnose(t, nil, "crash", "--time", "1m", "--recording", recordedAt(t, exe))
+	for _, says := range []string{"waits for Rust condition variable", "lost wakeup: the Rust condition variable at ", " was signalled by the main thread before thread 2"} {
+		if got.status != exitOK || !strings.Contains(got.stdout, says) {
+			t.Errorf("%q is not told: %s%s", says, got.stdout, got.stderr)
+		}
+	}
+}
+
 // If one of several runs hangs and is interrupted at the terminal, its recording is kept, and the
 // command says what the threads wait for.
 func TestRecordRepeatInterrupted(t *testing.T) {

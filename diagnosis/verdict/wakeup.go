@@ -32,6 +32,10 @@ var wakeFunctions = map[evidence.WaitKind]struct{ wake, wait []string }{
 	evidence.WaitSemaphore: {[]string{"sem_post"}, []string{"sem_wait", "sem_timedwait", "sem_clockwait", "sem_trywait"}},
 }
 
+// futexWaits are waits for a futex that the log has all wakes of. A std::future, std::atomic or Rust's
+// mutex makes no call where it knows of no waiter.
+var futexWaits = map[evidence.WaitKind]bool{evidence.WaitPrivateFutex: true, evidence.WaitRustCondition: true}
+
 // mostWakeCalls bounds the calls that are looked at: each costs a stop. With more nothing is
 // said, as the last ones count.
 const mostWakeCalls = 20_000
@@ -42,7 +46,7 @@ const mostWakeCalls = 20_000
 func (w *work) wakeups() error {
 	var edges []*evidence.WaitEdge
 	for i := range w.Waits {
-		if _, known := wakeFunctions[w.Waits[i].What]; (known || w.Waits[i].What == evidence.WaitPrivateFutex) && w.Waits[i].Waiter.Recorded != 0 {
+		if _, known := wakeFunctions[w.Waits[i].What]; (known || futexWaits[w.Waits[i].What]) && w.Waits[i].Waiter.Recorded != 0 {
 			edges = append(edges, &w.Waits[i])
 		}
 	}
@@ -79,10 +83,14 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 	objects := map[evidence.Addr]bool{}
 	opts := replay.FreeRequest{Common: replay.Common{Image: w.Image}}
 	var calls []wakeCall
-	kinds := map[evidence.WaitKind]bool{}
+	kinds, futexes := map[evidence.WaitKind]bool{}, false
 	for _, e := range edges {
 		objects[e.Object] = true
-		kinds[e.What] = true
+		if futexWaits[e.What] {
+			futexes = true
+		} else {
+			kinds[e.What] = true
+		}
 	}
 	see := func(wakes bool) func(*replay.Stopped) error {
 		return func(s *replay.Stopped) error {
@@ -106,9 +114,6 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 		}
 	}
 	for kind := range kinds {
-		if kind == evidence.WaitPrivateFutex {
-			continue
-		}
 		for _, wakes := range []bool{true, false} {
 			names := wakeFunctions[kind].wait
 			if wakes {
@@ -123,7 +128,7 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 			}
 		}
 	}
-	if kinds[evidence.WaitPrivateFutex] {
+	if futexes {
 		list, err := w.futexCalls(edges)
 		if err != nil {
 			return nil, err
@@ -152,7 +157,7 @@ func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 	waiting := map[uint32]*evidence.WaitEdge{}
 	objects := map[uint64]bool{}
 	for _, e := range edges {
-		if e.What == evidence.WaitPrivateFutex {
+		if futexWaits[e.What] {
 			waiting[uint32(e.Waiter.Recorded)] = e
 			objects[uint64(e.Object)] = true
 		}
