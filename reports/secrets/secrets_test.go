@@ -180,7 +180,8 @@ func TestBoundedWork(t *testing.T) {
 	if got := Replace("x "+token, f.Text("x "+token), mark); strings.Contains(got, "345678") {
 		t.Errorf("%s", got)
 	}
-	for _, text := range []string{strings.Repeat("password=", 1<<14), strings.Repeat(`password="`, 1<<14), strings.Repeat(`\`, 1<<16), strings.Repeat(`"password": {`, 1<<13), strings.Repeat("secret = {'", 1<<13)} {
+	for _, text := range []string{strings.Repeat("password=", 1<<14), strings.Repeat(`password="`, 1<<14), strings.Repeat(`\`, 1<<16), strings.Repeat(`"password": {`, 1<<13), strings.Repeat("secret = {'", 1<<13),
+		strings.Repeat("<password>", 1<<14), strings.Repeat("<password><a>", 1<<14) + strings.Repeat("</password>", 1<<14), strings.Repeat(`<password value="`, 1<<14)} {
 		f := new(Finder)
 		f.Text(text)
 		f.Source(text)

@@ -8,6 +8,10 @@ type seen struct {
 	// word is the last value without quotes that has no key, up to one of the delimiters.
 	word       Span
 	delimiters string
+	// elements is the last element of XML whose texts were read. unclosed counts the bytes in which the
+	// ends of others were looked for and not found.
+	elements Span
+	unclosed int
 }
 
 // readContainer is where a container was read, up to depth open brackets.

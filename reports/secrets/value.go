@@ -9,11 +9,11 @@ import (
 const longestValue = 16 << 10
 
 // separators come between a name and its value. The first is of files and programs
-// (password = x, "password": "x", ["password"] = "x", password => x, <password>x); the
+// (password = x, "password": "x", ["password"] = "x", password => x); the
 // second of lists of pairs ("password", "x"), where the name is quoted, and of quoted options
 // ('--password' 'x'); then those of options (--password x, each on its line in memory), and what std::pair and Kubernetes have.
 var (
-	assigned = lazily("^(?:\\[\\d*\\])?[\"'`]?\\]?[ \t]*(=>|:=|[=:>])")
+	assigned = lazily("^(?:\\[\\d*\\])?[\"'`]?\\]?[ \t]*(=>|:=|[=:])")
 	paired   = lazily("^[\"'][ \t]*(,[ \t\n]*(?:\"?(?:second|value)\"?[ \t]*[=:][ \t]*|\\[\\d+\\][ \t]*=[ \t]*)?|value[ \t]*=[ \t]*)?[ \t\n]*")
 	element  = lazily(`^["'][^<>"']{0,64}>([^<>\n]+)</`)
 	stated   = lazily(`^ (?:is|was):? ["']?([^\s"']+)["']?`)
@@ -30,14 +30,15 @@ func valueOf(text string, n name) []Span {
 	if m := element().FindStringSubmatchIndex(rest); m != nil && inQuotes && n.strength >= ordinary {
 		return []Span{{n.End + m[2], n.End + m[3]}}
 	}
+	if found, is := elementValues(text, n); is {
+		return found
+	}
 	if found := elsewhere(text, n, rest); found != nil {
 		return found
 	}
 	if m := assigned().FindStringSubmatchIndex(rest); m != nil {
 		at, by := n.End+m[1], rest[m[2]]
 		switch {
-		case by == '>' && (n.Start == 0 || text[n.Start-1] != '<'):
-			return nil // a comparison, or an arrow
 		case at < len(text) && (text[at] == '=' || text[at] == ':') && rest[m[2]:m[3]] != ":=":
 			return nil // == and :: are of programs
 		}
@@ -76,9 +77,6 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 		return nonEmpty(s)
 	}
 	delimiters := "\"'`&;,}<"
-	if by == '>' {
-		delimiters = "<"
-	}
 	if n.strength == faint && n.seen.hasNoKey(text, at, delimiters) {
 		return nil
 	}
@@ -86,16 +84,16 @@ func assignedValue(text string, n name, at int, by byte, inQuotes bool) []Span {
 	s.End = withoutClosing(text, s)
 	value := text[s.Start:s.End]
 	switch {
-	case by == '>' && !strings.HasPrefix(text[s.End:], "</"):
-		return nil // no element of XML
 	case value == "" || tellsNothing(value) || isCode(value), isPath(value) && (n.word == "pwd" || strings.Contains(n.word, "key") || by == ':'):
 		return nil
-	case n.strength == weak && by != '>' && at > start && !looksRandom(value):
+	case n.strength == weak && at > start && !looksRandom(value):
 		return nil // token = next; but token=next is of a query
-	case n.strength == faint && !looksLikeKey(value), n.strength == ordinary && by != '>' && !isGiven(text, n, s, by):
+	case n.strength == faint && !looksLikeKey(value), n.strength == ordinary && !isGiven(text, n, s, by):
 		return nil
 	case isSentence(text, s, by):
 		return nil
+	case text[n.End] == '[' && identifier().MatchString(value), value[0] == '[' && by == ':' && isPlainWord(strings.Trim(value, "[]")):
+		return nil // password[3] = next, and what programs call a message: passwd: [error]
 	}
 	return nonEmpty(s)
 }
@@ -246,10 +244,10 @@ func isPlainWord(text string) bool { return plainWord().MatchString(text) }
 var plainWord = lazily(`^[A-Za-z]?[a-z]+(?:['’-][a-z]+)*[.,!?:;)]*$`)
 
 // isSentence says that a value without quotes is a word of a sentence, as after the name of
-// a program in "passwd: cannot open file". by is '=', ':' or '>'.
+// a program in "passwd: cannot open file". by is '=' or ':'.
 func isSentence(text string, value Span, by byte) bool {
 	word := text[value.Start:value.End]
-	if !isPlainWord(word) || by == '>' {
+	if !isPlainWord(word) {
 		return false
 	}
 	if sentenceWords[strings.ToLower(strings.TrimRight(word, ".,!?:;)"))] && by == ':' {
