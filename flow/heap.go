@@ -151,3 +151,20 @@ func (t *Trace) ObjectAt(addr evidence.Addr, n int) *Object {
 func (t *Trace) ObjectMade(n int) *Object {
 	return t.heap.last(func(o *Object) bool { return o.Made == n })
 }
+
+// Mapped reports whether mmap made the object, and not the heap.
+func (o *Object) Mapped() bool { return o.By == mapped }
+
+// FreedRange is the smallest range that has all memory that the heap freed. It is empty if nothing was freed.
+func (t *Trace) FreedRange() (start, end evidence.Addr) {
+	for i := range t.heap.objects {
+		switch o := &t.heap.objects[i]; {
+		case o.Freed < 0 || o.Mapped():
+		case end == 0:
+			start, end = o.Addr, o.end()
+		default:
+			start, end = min(start, o.Addr), max(end, o.end())
+		}
+	}
+	return start, end
+}

@@ -162,8 +162,8 @@ func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) e
 // hook returns the action of an edit at a Moment.
 func (e Edit) hook() (func(*Stopped) error, error) {
 	switch e.Kind {
-	case EditSkipCall:
-		return skipCall, nil
+	case EditKeepFreed:
+		return func(s *Stopped) error { return keepFreed(s, e.Bytes) }, nil
 	case EditPad:
 		return func(s *Stopped) error { return pad(s, e.Bytes) }, nil
 	case EditUndo:
@@ -186,6 +186,58 @@ func skipCall(s *Stopped) error {
 	regs.Orig_rax = ^uint64(0)
 	return ptrace.SetRegisters(s.TID(), &regs)
 }
+
+// keepFreed has a call that frees an object leave it as it is. A call that resizes one, of so many bytes, is made one
+// for a new object, to which the content is copied when it returns.
+func keepFreed(s *Stopped, size uint64) error {
+	regs, err := ptrace.GetRegisters(s.TID())
+	if err != nil {
+		return err
+	}
+	p, err := s.Process()
+	if err != nil {
+		return err
+	}
+	wanted := regs.Rsi
+	switch symbol, _ := p.SymbolAt(evidence.Addr(regs.Rip)); strings.TrimPrefix(symbol.Name, "__libc_") {
+	case "realloc":
+	case "reallocarray":
+		wanted *= regs.Rdx
+	default:
+		return skipCall(s)
+	}
+	if wanted == 0 { // it only frees
+		return skipCall(s)
+	}
+	content := make([]byte, min(size, wanted, mostKept))
+	if _, err := s.ReadMemory(evidence.Addr(regs.Rdi), content); err != nil {
+		return fmt.Errorf("replay: keep the object of the call at %v: %w", s.Moment, err)
+	}
+	var back [8]byte
+	if _, err := s.ReadMemory(evidence.Addr(regs.Rsp), back[:]); err != nil {
+		return fmt.Errorf("replay: keep the object of the call at %v: %w", s.Moment, err)
+	}
+	thread, sp := s.Moment.Thread, regs.Rsp+8
+	regs.Rdi, regs.Orig_rax = 0, ^uint64(0)
+	if err := ptrace.SetRegisters(s.TID(), &regs); err != nil {
+		return err
+	}
+	return s.AddBreak(Break{PC: evidence.Addr(le.Uint64(back[:])), Changes: true, Do: func(s *Stopped) error {
+		regs, err := ptrace.GetRegisters(s.TID())
+		if err != nil || s.Moment.Thread != thread || regs.Rsp != sp {
+			return err
+		}
+		if regs.Rax != 0 {
+			if err := s.WriteMemory(evidence.Addr(regs.Rax), content); err != nil {
+				return fmt.Errorf("replay: keep the object of the call that returned at %v: %w", s.Moment, err)
+			}
+		}
+		return ErrBreakOver
+	}})
+}
+
+// mostKept bounds the content that is copied for a call that resizes an object.
+const mostKept = 64 << 20
 
 func storeAll(s *Stopped, edits []Edit) error {
 	for _, e := range edits {

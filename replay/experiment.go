@@ -13,7 +13,8 @@ type Edit struct {
 	At    evidence.Moment
 	OnHit bool
 	Hit   uint64
-	// Bytes is how much larger the object is made (EditPad). Until is the event of the thread
+	// Bytes is how much larger the object is made (EditPad), or how large the object is (EditKeepFreed).
+	// Until is the event of the thread
 	// after which a delayed signal arrives (EditDelaySignal); 0: never. With Raised the signal
 	// arrives when Stopped.Raise is called, and its handler's events are expected after Until,
 	// which may be before the signal's own.
@@ -33,9 +34,9 @@ type EditKind string
 const (
 	// EditUndo restores the watched word's value from before the hit.
 	EditUndo EditKind = "store skipped"
-	// EditSkipCall returns from the function whose first instruction is at At, with 0 in rax: a
-	// free is suppressed.
-	EditSkipCall EditKind = "call skipped"
+	// EditKeepFreed has a call that frees an object leave it as it is. At is the first instruction
+	// of the called function. A call of realloc makes a new object, with the content of the old one.
+	EditKeepFreed EditKind = "object kept"
 	// EditPad increases the size in an allocation call. At is the first instruction of the called
 	// function.
 	EditPad EditKind = "object padded"

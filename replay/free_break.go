@@ -274,9 +274,9 @@ func (s *Stopped) step() error {
 // replay.
 func (s *Stopped) SkipStore() error { return undoStore(s) }
 
-// SkipCall returns 0 from the function at whose first instruction the thread is. For a free
-// replay.
-func (s *Stopped) SkipCall() error { return skipCall(s) }
+// KeepFreed has a call that frees an object of so many bytes leave it as it is (EditKeepFreed). The thread is at the first
+// instruction of the called function. For a free replay.
+func (s *Stopped) KeepFreed(size uint64) error { return keepFreed(s, size) }
 
 // Pad increases the size in a call of the heap's function at whose first instruction the thread
 // is. For a free replay.

@@ -179,7 +179,7 @@ func TestBreakAtCalls(t *testing.T) {
 				return nil
 			}
 			calls++
-			return s.SkipCall()
+			return s.KeepFreed(0)
 		}},
 	}})
 	if got := endText(r, err); got != passes || calls == 0 {

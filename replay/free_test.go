@@ -243,7 +243,7 @@ func TestExperiments(t *testing.T) {
 			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditPad, At: behindCall(t, rec, "malloc", unix.SYS_GETPPID), Bytes: 64}}}
 		}, passes},
 		{"use_after_free", "free withheld", func(t *testing.T, rec *record.Recording) replay.FreeRequest {
-			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: behindCall(t, rec, "free", unix.SYS_GETPPID)}}}
+			return replay.FreeRequest{Edits: []replay.Edit{{Kind: replay.EditKeepFreed, At: behindCall(t, rec, "free", unix.SYS_GETPPID)}}}
 		}, passes},
 	}
 	recordings := map[string]*record.Recording{}
@@ -300,7 +300,7 @@ func TestExperimentsThatGoOn(t *testing.T) {
 						return err
 					}
 					return replay.Write(s, computes.Addr, b[:])
-				}}}}, Edits: []replay.Edit{{Kind: replay.EditSkipCall, At: free}}})
+				}}}}, Edits: []replay.Edit{{Kind: replay.EditKeepFreed, At: free}}})
 			if got := endText(r, err); got != x.end {
 				t.Errorf("ends with %s, want %s", got, x.end)
 			}

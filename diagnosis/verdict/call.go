@@ -37,7 +37,7 @@ func (h *heapCall) frees() bool {
 // and what code of the program's made it.
 func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error {
 	for i := range in.Frames {
-		if m := in.Process.ModuleAt(in.Frames[i].LookupPC()); m != nil && strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName) {
+		if recordLibrary(in.Process, in.Frames[i].LookupPC()) {
 			continue
 		}
 		if i == 0 {
@@ -47,12 +47,26 @@ func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error 
 		if err != nil {
 			return err
 		}
+		if !recordLibrary(in.Process, at.To) { // a library's function, which jumped on
+			for _, jump := range staticscan.TailCalls(in, at.To, in.Frames[i-1].PC()) {
+				if recordLibrary(in.Process, jump.To) {
+					at.To = jump.To
+					break
+				}
+			}
+		}
 		s, _ := in.Process.SymbolAt(at.To)
 		l.call = &heapCall{name: heapName(s.Name), entry: at.To, thread: hit.Thread, ordinal: hit.Ordinal, before: hitBefore(l.plan, l.log, &l.access)}
 		l.jumpedFrom(in.Process, at)
 		return nil
 	}
 	return fmt.Errorf("the heap's store at %v is in no call of it", hit.PC)
+}
+
+// recordLibrary reports whether code is the recording library's, which has the heap.
+func recordLibrary(p *image.Process, pc evidence.Addr) bool {
+	m := p.ModuleAt(pc)
+	return m != nil && strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName)
 }
 
 // heapName is what programs call a function of the agent's (agent/src/heap/cxx.c).

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -194,8 +195,8 @@ func (c *chain) heapChanges() []change {
 	if c.made == nil || c.made.call == nil || f == nil || f.Object == nil {
 		return nil
 	}
-	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditSkipCall}
-	do, all := (*replay.Stopped).SkipCall, "each free made there withheld"
+	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditKeepFreed, Bytes: f.Object.Size}
+	do, all := keepFreed, "each free made there withheld"
 	switch c.victim.kind {
 	case evidence.CauseHeapUnderflow:
 		return nil // there is no room to be had before an object
@@ -242,6 +243,27 @@ func (c *chain) eachCall(do func(*replay.Stopped) error) []replay.Break {
 		}
 		return do(s)
 	}}}
+}
+
+// keepFreed withholds the free that the thread is about to make.
+func keepFreed(s *replay.Stopped) error {
+	regs, err := s.Registers()
+	if err != nil {
+		return err
+	}
+	heap, err := agent.Open(s, 0)
+	if err != nil {
+		return err
+	}
+	object, _ := regs.Get(image.RDI)
+	o, found, err := heap.Lookup(evidence.Addr(object))
+	if err != nil {
+		return err
+	}
+	if !found || o.State != agent.Live || uint64(o.Addr) != object {
+		return nil // nothing is freed: realloc may be asked for a new object
+	}
+	return s.KeepFreed(o.Size)
 }
 
 // place is a line of the program's.

@@ -119,6 +119,9 @@ const untilEnd = 1<<63 - 1
 
 // way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
 func (x *exact) way(v *victim) *provenance.Way {
+	if v.way != nil {
+		return v.way
+	}
 	if x.trace == nil || x.failure == nil || !x.failed() {
 		return nil
 	}
@@ -143,6 +146,14 @@ func (x *exact) way(v *victim) *provenance.Way {
 		return nil
 	}
 	return w
+}
+
+// stale are the ways to the first uses of freed objects.
+func (x *exact) stale() []*provenance.Way {
+	if x.trace == nil || x.failure == nil {
+		return nil
+	}
+	return provenance.Stale(x.trace, x.program, x.rec.Manifest.Outcome.Thread)
 }
 
 // failed reports whether the trace ends at the instruction that raised the signal, if one did.
@@ -417,7 +428,7 @@ type followed struct {
 
 // followed follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
 func (w *work) followed(v *victim) *followed {
-	if v.use || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
+	if v.use && v.way == nil || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
 		return nil
 	}
 	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {

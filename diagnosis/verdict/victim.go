@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/staticscan"
@@ -28,8 +29,9 @@ type victim struct {
 	// failing: the failing instruction read it. A log does not have the read of an
 	// instruction that faulted.
 	failing bool
-	// use: the failing code used the freed object, and failed by something else.
+	// use: the failing thread used the freed object, and failed by something else; way: a trace shows that.
 	use bool
+	way *provenance.Way
 	// outside: it lies outside of the array that was read there, so that it is the index
 	// that matters, and no store to it.
 	outside *staticscan.Outside
@@ -93,7 +95,7 @@ func (w *work) onlyUsed(f *evidence.Finding) bool {
 }
 
 // uses are the freed objects that the failing code used, in a process that has no
-// damaged memory.
+// damaged memory; or those that the failing thread is seen to use in a trace.
 func (w *work) uses() []victim {
 	var list []victim
 	for i := range w.Case.Findings {
@@ -104,6 +106,27 @@ func (w *work) uses() []victim {
 		case ok:
 			return nil
 		}
+	}
+	if len(list) == 0 && w.gaveUp() {
+		return w.staleUses()
+	}
+	return list
+}
+
+// staleUses are the freed objects that a trace shows the failing thread to use.
+func (w *work) staleUses() (list []victim) {
+	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+		return nil
+	}
+	for _, way := range w.exact.stale() {
+		object := &evidence.HeapObject{Addr: way.Object.Addr, Size: way.Object.Size, State: evidence.HeapFreed}
+		if w.Object != nil {
+			if o := w.Object(object.Addr); o != nil && o.Addr == object.Addr && o.Size == object.Size {
+				object = o // with the stacks of its calls
+			}
+		}
+		list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: object.Addr, size: wordSize, use: true, way: way,
+			finding: &evidence.Finding{Kind: evidence.FindingUseAfterFree, Object: object, Site: w.exact.site(way.AccessPC), Proof: evidence.Replayed}})
 	}
 	return list
 }
