@@ -10,6 +10,8 @@ const (
 	FindingStackGuard FindingKind = "stack-guard-overwritten"
 	FindingDeadlock   FindingKind = "deadlock"
 	FindingSelfLock   FindingKind = "self-deadlock"
+	// FindingAbandonedLock is a lock whose holder is no thread of the process any more, and that threads wait for.
+	FindingAbandonedLock FindingKind = "abandoned-lock"
 	// FindingFreedMemory is a bad pointer that was read from a free block.
 	FindingFreedMemory FindingKind = "freed-memory"
 
@@ -80,7 +82,7 @@ type WaitEdge struct {
 	// Object is the lock's address and Name its variable, if known.
 	Object Addr   `json:"object"`
 	Name   string `json:"name,omitempty"`
-	// Owner holds it; nil when the object does not record one.
+	// Owner holds it; nil when the object does not record one, or one of which no more is known.
 	Owner *ThreadRef `json:"owner,omitempty"`
 	// Site is where the waiter asked for it.
 	Site *Site `json:"site,omitempty"`

@@ -79,7 +79,7 @@ func Machinery(site *evidence.Site) bool {
 // code of the standard libraries of C++ and Rust that the compiler put into the
 // program, known by its namespace or by the path of its source.
 func LibraryCode(site *evidence.Site) bool {
-	return Machinery(site) || hasPrefix(site.File, toolchainPaths) ||
+	return Machinery(site) || hasPrefix(filepath.Clean(site.File), toolchainPaths) || // clang writes "/usr/bin/../lib"
 		strings.Contains(site.File, "/rustlib/src/rust/library/") ||
 		hasPrefix(CanonicalName(site.Function), libraryPrefixes)
 }

@@ -37,6 +37,8 @@ type breaks struct {
 	recordings *recorded.Recordings
 	at         map[uint64][]Break
 	placed     map[uint64]bool
+	// stoppedAt is where a thread is stopped; 0: nowhere. The trap there is placed again when the instruction has been executed.
+	stoppedAt uint64
 	// unbroken were removed for a probe.
 	unbroken []evidence.Addr
 }
@@ -64,7 +66,7 @@ func (b *breaks) place() error {
 		return nil
 	}
 	for pc, list := range b.at {
-		if len(list) == 0 || b.placed[pc] {
+		if len(list) == 0 || b.placed[pc] || pc == b.stoppedAt {
 			continue
 		}
 		if _, err := b.process.Memory.ReadAt(make([]byte, len(trapInstruction)), int64(pc)); err != nil {
@@ -136,7 +138,9 @@ func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 		return true, err
 	}
 	delete(c.breaks.placed, pc)
-	if err := c.callBreaks(t, pc); err != nil || c.end != nil {
+	c.breaks.stoppedAt = pc
+	err := c.callBreaks(t, pc)
+	if c.breaks.stoppedAt = 0; err != nil || c.end != nil {
 		return true, err
 	}
 	if len(c.breaks.at[pc]) > 0 {
@@ -182,7 +186,7 @@ func (c *controller) callBreaks(t *tracee.Thread, pc uint64) error {
 			break
 		}
 	}
-	c.breaks.at[pc] = left
+	c.breaks.at[pc] = append(left, c.breaks.at[pc][len(list):]...) // and those that were added meanwhile
 	return nil
 }
 

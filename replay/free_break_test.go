@@ -187,6 +187,30 @@ func TestBreakAtCalls(t *testing.T) {
 	}
 }
 
+// TestBreakAddsBreak: a break that adds others, at the same place and where its function returns, is called once a call.
+func TestBreakAddsBreak(t *testing.T) {
+	rec := experiment(t, "use_after_free")
+	drop := addressOf(t, rec, "drop")
+	entered, again, returned := 0, 0, 0
+	_, err := replay.Run(t.Context(), rec, replay.FreeRequest{Breaks: []replay.Break{{PC: drop, Do: func(s *replay.Stopped) error {
+		regs, err := s.Registers()
+		if err != nil {
+			return err
+		}
+		back, err := image.Uint64(s, regs.SP())
+		if entered++; err != nil || entered > 1 {
+			return err
+		}
+		if err := s.AddBreak(replay.Break{PC: drop, Do: func(*replay.Stopped) error { again++; return nil }}); err != nil {
+			return err
+		}
+		return s.AddBreak(replay.Break{PC: evidence.Addr(back), Do: func(*replay.Stopped) error { returned++; return replay.ErrBreakOver }})
+	}}}})
+	if err != nil || entered == 0 || again != entered-1 || returned != 1 {
+		t.Errorf("entered %d times, seen again %d times, returned %d times: %v", entered, again, returned, err)
+	}
+}
+
 // TestStoresOfOneMoment: all values of one Moment are stored, although a thread reaches it only
 // once.
 func TestStoresOfOneMoment(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"diagnose/canary/heapjudge"
@@ -196,8 +197,8 @@ func (a *analysis) open() error {
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
 	w := waitReader{&a.stoppedProcess, &a.recordings}
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, NameOf: w.stackVariable})
-	a.result.Findings = append(a.result.Findings, said(waits.Deadlocks())...)
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended, NameOf: w.stackVariable})
+	a.result.Findings = append(a.result.Findings, said(slices.Concat(waits.Deadlocks(), waits.Abandoned()))...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	if err := w.nameCallWaits(); err != nil {
 		a.limit(evidence.Limit{Code: evidence.LimitWaits, Reason: "which system calls threads wait in is not known: " + err.Error()}.Worded())

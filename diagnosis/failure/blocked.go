@@ -49,7 +49,7 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 			return nil
 		case !stuck && (!w.endsByThreads(wt) || w.mayGoOn(wt)):
 			return nil
-		case root == nil || len(root.owners()) > 0 && len(wt.owners()) == 0:
+		case root == nil || w.waitsForThread(root) && !w.waitsForThread(wt):
 			root = wt
 		}
 	}
@@ -58,6 +58,11 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 	}
 	out.Thread, out.Site, out.Text = root.thread.Ref, root.site, w.blockedText()
 	return out
+}
+
+// waitsForThread reports whether a thread of the process is known to have what another one waits for.
+func (w *Waits) waitsForThread(wt *wait) bool {
+	return slices.ContainsFunc(wt.owners(), func(tid uint64) bool { return threadNumbered(w.waiter.threads, tid) != nil })
 }
 
 // endsByThreads reports whether only another thread can end a wait. Only the recording library
@@ -69,9 +74,10 @@ func (w *Waits) endsByThreads(wt *wait) bool {
 // mayGoOn reports whether the object that a thread waits for is free, or has no known holder.
 func (w *Waits) mayGoOn(wt *wait) bool {
 	switch wt.what {
-	case evidence.WaitRWLock:
-		return threadNumbered(w.waiter.threads, wt.owner) == nil && !w.waiter.readersHold(wt.object)
-	case evidence.WaitMutex, evidence.WaitThreadExit:
+	case evidence.WaitRWLock, evidence.WaitMutex:
+		_, ended := w.waiter.ended(wt.owner)
+		return !ended && threadNumbered(w.waiter.threads, wt.owner) == nil && (wt.what == evidence.WaitMutex || !w.waiter.readersHold(wt.object))
+	case evidence.WaitThreadExit:
 		return threadNumbered(w.waiter.threads, wt.owner) == nil
 	case evidence.WaitBarrier:
 		return w.waiter.allArrived(wt.object)

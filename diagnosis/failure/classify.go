@@ -205,6 +205,9 @@ func (j *judge) killed(f *evidence.Failure) {
 	f.Message = joinClauses(sender, f.Message)
 }
 
+// hangs are the findings that explain why threads never continue.
+var hangs = map[evidence.FindingKind]bool{evidence.FindingDeadlock: true, evidence.FindingSelfLock: true, evidence.FindingAbandonedLock: true}
+
 // hung turns the failure of a process that did not fail by itself, and whose threads wait for each
 // other, into a deadlock.
 func hung(f *evidence.Failure, findings []evidence.Finding) {
@@ -213,7 +216,7 @@ func hung(f *evidence.Failure, findings []evidence.Finding) {
 	}
 	for i := range findings {
 		d := &findings[i]
-		if d.Kind != evidence.FindingDeadlock && d.Kind != evidence.FindingSelfLock {
+		if !hangs[d.Kind] {
 			continue
 		}
 		f.Kind, f.Proof, f.Message = evidence.Deadlock, d.Proof, d.Summary

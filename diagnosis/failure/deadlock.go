@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -34,6 +35,8 @@ type WaitOptions struct {
 	// Readers returns the kernel's ids of the threads that are known to be among the so many readers
 	// of a lock. nil: none is known.
 	Readers func(lock evidence.Addr, count uint32) []uint64
+	// Ended returns the thread of the process that had a kernel's id and has ended, if it is known. nil: none is.
+	Ended func(tid uint64) (evidence.ThreadRef, bool)
 	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
 	// name.
 	NameOf func(evidence.Addr) string
@@ -61,6 +64,44 @@ func WaitsOf(p *image.Process, stacks []unwind.Stack, opts WaitOptions) *Waits {
 // no owner make no edge, so a cycle through them is not found.
 func (w *Waits) Deadlocks() []evidence.Finding { return w.waiter.cycles(w.list) }
 
+// Abandoned are the locks that threads wait for and whose holders are no threads of the process any more, one finding for
+// each lock. Where it is not known that the holder has ended, the lock may have come from another process, by fork.
+func (w *Waits) Abandoned() []evidence.Finding {
+	var list []evidence.Finding
+	for _, wt := range w.list {
+		if wt == nil || wt.timed || wt.came || !w.waiter.abandoned(wt) {
+			continue
+		}
+		e := w.waiter.edge(wt)
+		if i := slices.IndexFunc(list, func(f evidence.Finding) bool { return f.Addr == wt.object }); i >= 0 {
+			f := &list[i]
+			f.Wait, f.Threads = append(f.Wait, e), append(f.Threads, e.Waiter)
+			continue
+		}
+		f := evidence.Finding{Kind: evidence.FindingAbandonedLock, Proof: evidence.FromCore, Addr: wt.object, Site: wt.site,
+			Wait: []evidence.WaitEdge{e}, Threads: []evidence.ThreadRef{e.Waiter}}
+		f.Summary = fmt.Sprintf("thread %d %s", e.Waiter.Number, w.waiter.text(wt, true).For(1))
+		if e.Owner == nil {
+			f.Proof = evidence.Inferred
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// abandoned reports whether the holder of a lock is no thread of the process.
+func (w *waiter) abandoned(wt *wait) bool {
+	return (wt.what == evidence.WaitMutex || wt.what == evidence.WaitRWLock) && wt.owner != 0 && !wt.shared && threadNumbered(w.threads, wt.owner) == nil
+}
+
+// ended returns the thread that had a kernel's id and has ended, if it is known.
+func (w *waiter) ended(tid uint64) (evidence.ThreadRef, bool) {
+	if w.opts.Ended == nil || tid == 0 || threadNumbered(w.threads, tid) != nil {
+		return evidence.ThreadRef{}, false
+	}
+	return w.opts.Ended(tid)
+}
+
 // Edges are the waits of the process's threads that are understood and do not end by themselves.
 // Waits with a time limit end by themselves, and so do waits whose event has happened.
 func (w *Waits) Edges() []evidence.WaitEdge {
@@ -77,6 +118,8 @@ func (w *waiter) edge(wt *wait) evidence.WaitEdge {
 	var to *evidence.ThreadRef
 	if owner := threadNumbered(w.threads, wt.owner); owner != nil {
 		ref := owner.Ref
+		to = &ref
+	} else if ref, known := w.ended(wt.owner); known {
 		to = &ref
 	}
 	return w.edgeTo(wt, to)

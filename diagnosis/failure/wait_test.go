@@ -134,6 +134,43 @@ func TestSelfDeadlockAndJoin(t *testing.T) {
 	}
 }
 
+// A lock whose holder has ended is never given back. A lock that processes share may be held by a thread of another one.
+func TestAbandonedLock(t *testing.T) {
+	shared := mutexHeldBy(999)
+	shared[16] = mutexShared
+	for _, x := range []struct {
+		name    string
+		mutex   []byte
+		ended   bool
+		proof   evidence.Proof // empty: no finding
+		summary string
+	}{
+		{"ended", mutexHeldBy(999), true, evidence.FromCore, "thread 1 waits for mutex 0x555555558000 held by thread 7, which has ended"},
+		{"not known", mutexHeldBy(999), false, evidence.Inferred, "thread 1 waits for mutex 0x555555558000 held by thread id 999, which is no thread of this process"},
+		{"shared", shared, false, "", ""},
+		{"held", mutexHeldBy(101), true, "", ""},
+	} {
+		f := newFake(nil)
+		f.put(dataAt, x.mutex)
+		thread, stack := waitingIn(100, dataAt, 2, "pthread_mutex_lock")
+		thread.Ref.Number = 1
+		runs := image.Thread{Ref: evidence.ThreadRef{Number: 2, TID: 101}}
+		runs.Registers.OrigRAX = -1
+		w := &waiter{target: f, threads: []image.Thread{thread, runs}, stacks: []unwind.Stack{stack, {}}}
+		if x.ended {
+			w.opts.Ended = func(tid uint64) (evidence.ThreadRef, bool) { return evidence.ThreadRef{Number: 7, TID: int(tid)}, true }
+		}
+		found := (&Waits{waiter: *w, list: w.waits()}).Abandoned()
+		switch {
+		case x.proof == "" && len(found) == 0:
+		case len(found) != 1 || found[0].Proof != x.proof || found[0].Summary != x.summary || (found[0].Wait[0].Owner != nil) != x.ended:
+			t.Errorf("%s: %+v", x.name, found)
+		case found[0].Check() != nil:
+			t.Error(found[0].Check())
+		}
+	}
+}
+
 func TestRwlock(t *testing.T) {
 	for _, word := range []evidence.Addr{dataAt + rwlockPhaseFutex, dataAt + rwlockWritersFutex} {
 		f := newFake(nil)
@@ -203,7 +240,7 @@ func TestNotes(t *testing.T) {
 		{"free", "pthread_mutex_lock", make([]byte, 40), 0, "which is free at this moment", 0},
 		{"unlocked while it is read", "pthread_mutex_lock", mutexHeldBy(101)[4:], 0, "which is free at this moment", 0},
 		{"owner in the word", "pthread_mutex_lock", robust, 0, "", 101},
-		{"owner ended", "pthread_mutex_lock", mutexHeldBy(999), 0, "which is no thread of this process any more", 999},
+		{"owner ended", "pthread_mutex_lock", mutexHeldBy(999), 0, "which is no thread of this process", 999},
 		{"no mutex", "pthread_mutex_lock", kind, 0, "which does not look like a mutex of glibc", 0},
 		{"read lock", "pthread_rwlock_wrlock", word(0, 8), 8, "which readers hold; a lock does not record them", 0},
 		{"no readers", "pthread_rwlock_wrlock", word(0, 2), 8, "whose owner is not recorded", 0},

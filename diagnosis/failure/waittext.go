@@ -112,6 +112,9 @@ func (w *waiter) holderText(tid uint64) string {
 	if t := threadNumbered(w.threads, tid); t != nil {
 		return fmt.Sprintf("thread %d", t.Ref.Number)
 	}
+	if ref, known := w.ended(tid); known {
+		return fmt.Sprintf("thread %d", ref.Number)
+	}
 	return fmt.Sprintf("thread id %d", tid)
 }
 

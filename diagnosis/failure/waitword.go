@@ -23,6 +23,8 @@ type wait struct {
 	owner uint64
 	// readers are ids of threads that hold the lock for reading.
 	readers []uint64
+	// shared: threads of other processes may hold it.
+	shared bool
 	// note says why there is no owner, or how it is odd.
 	note string
 	site *evidence.Site
@@ -206,6 +208,7 @@ var waitFunctions = []struct {
 	{"std::__detail::__platform_wait", evidence.WaitFuture},
 	// The recording library's own: see inEngine.
 	{"dg_op_mutex_lock", evidence.WaitMutex},
+	{"dg_mutex_lock", evidence.WaitMutex}, // in a hunt, before the operation
 	{"dg_op_rwlock", evidence.WaitRWLock},
 	{"dg_op_cond_wait", evidence.WaitCondition},
 	{"dg_op_sem", evidence.WaitSemaphore},
@@ -248,6 +251,9 @@ const mutexBytes = 24
 // (nptl/pthreadP.h).
 const maxMutexKind = 0x3ff
 
+// mutexShared is the bit of a kind of mutex that processes share (nptl/pthreadP.h, PTHREAD_MUTEX_PSHARED_BIT).
+const mutexShared = 128
+
 // mutex reads the owner of the mutex that a thread sleeps on. Its lock word is
 // its first field, so the futex's address is the mutex's.
 func (w *waiter) mutex(out *wait) {
@@ -260,6 +266,7 @@ func (w *waiter) mutex(out *wait) {
 	lock := binary.LittleEndian.Uint32(b[0:])
 	owner := uint64(binary.LittleEndian.Uint32(b[8:]))
 	kind := binary.LittleEndian.Uint32(b[16:])
+	out.shared = kind&mutexShared != 0
 	switch {
 	case kind > maxMutexKind:
 		out.note = "which does not look like a mutex of glibc"
@@ -286,10 +293,13 @@ func (w *waiter) setOwner(out *wait, owner uint64) {
 	switch {
 	case owner == 0:
 		out.note = "whose owner is not recorded"
-	case threadNumbered(w.threads, owner) == nil:
-		out.owner, out.note = owner, "which is no thread of this process any more"
-	default:
+	case threadNumbered(w.threads, owner) != nil:
 		out.owner = owner
+	default:
+		out.owner, out.note = owner, "which is no thread of this process"
+		if _, known := w.ended(owner); known {
+			out.note = "which has ended"
+		}
 	}
 }
 
@@ -302,6 +312,7 @@ const (
 	rwlockPhaseFutex   = 8
 	rwlockWritersFutex = 12
 	rwlockWriter       = 24
+	rwlockShared       = 28
 )
 
 // rwlockOf finds the lock that one of its two futex words belongs to. Alignment distinguishes the
@@ -330,6 +341,8 @@ func (w *waiter) rwlock(out *wait) {
 		out.note = "which cannot be read: " + err.Error()
 	case writer != 0:
 		w.setOwner(out, uint64(writer))
+		shared, err := image.Uint32(w, out.object+rwlockShared)
+		out.shared = err != nil || shared != 0
 	case readers>>readersShift != 0:
 		if w.opts.Readers != nil {
 			out.readers = w.opts.Readers(out.object, readers>>readersShift)

@@ -131,7 +131,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
 		if w.stopsBefore(part.name) {
 			continue
 		}

@@ -68,12 +68,12 @@ func (w *work) wakeups() error {
 	return w.ctx.Err()
 }
 
-// ringOfLocks reports whether threads wait for each other's locks, or one for its own. Then
+// ringOfLocks reports whether threads wait for each other's locks, one for its own, or for that of one that has ended. Then
 // a worker that idles at a condition variable is no cause, and a change of the order of
 // threads may end the deadlock for another reason.
 func (w *work) ringOfLocks() bool {
 	return slices.ContainsFunc(w.Case.Findings, func(f evidence.Finding) bool {
-		return f.Kind == evidence.FindingDeadlock || f.Kind == evidence.FindingSelfLock
+		return f.Kind == evidence.FindingDeadlock || f.Kind == evidence.FindingSelfLock || f.Kind == evidence.FindingAbandonedLock
 	})
 }
 
@@ -138,17 +138,7 @@ func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
 	if len(opts.Breaks) == 0 {
 		return calls, nil
 	}
-	result, err := replay.Run(w.ctx, w.rec, opts)
-	var stuck *replay.StuckError
-	switch {
-	case result != nil && len(result.Unbroken) > 0:
-		return nil, errors.New("some calls cannot be stopped at")
-	case result != nil && result.Left != nil:
-		return nil, result.Left
-	case errors.As(err, &stuck) && stuck.Cause != replay.StuckEvents:
-		return calls, nil
-	}
-	return calls, err
+	return calls, callsSeen(replay.Run(w.ctx, w.rec, opts))
 }
 
 // futexCalls are the wakes of futexes, which the log has, and the waits that have not ended,
