@@ -46,10 +46,9 @@ func Failing(t *flow.Trace, p Program, thread uint32) (w *Way, ok bool) {
 	for k := range s.Inst.Operands {
 		o := &s.Inst.Operands[k]
 		if o.IsMemory && o.Access != "" {
-			if f.access(n, k) {
-				return f.way, true
+			if f.way.Failing = f.access(n, k); !f.way.Failing {
+				f.address(n, k)
 			}
-			f.address(n, k)
 			return f.way, true
 		}
 	}
@@ -227,7 +226,14 @@ func (f *follower) follow(l flow.Location, n int) {
 	for range mostSteps {
 		d := f.trace.Define(l, n)
 		var more bool
+		if f.implied(l, n, d) {
+			f.end(Undecided, n)
+			return
+		}
 		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 {
+			if f.unset(d, n) {
+				return
+			}
 			if l, n, more = f.pieces(l, n, d); !more {
 				return
 			}
@@ -290,6 +296,46 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)
+}
+
+// implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it
+// and branched. Compilers then use it in place of the constant 0, so that where its value came from may say nothing.
+func (f *follower) implied(l flow.Location, used int, d flow.Definition) bool {
+	if l.Space != transfer.General || d.At < 0 || d.Part != l {
+		return false
+	}
+	if v, known := f.value(l, used); !known || v != 0 {
+		return false
+	}
+	tested := false
+	for n := f.trace.Previous(used); n > d.At; n = f.trace.Previous(n) {
+		// Going back, the branch comes before the test.
+		s := f.trace.Step(n)
+		if s.Inst == nil {
+			continue
+		}
+		if s.Inst.Flow == x86.FlowBranch {
+			tested = true
+		} else if tested && testsZero(s.Inst, x86.Reg(l.Num)) {
+			return true
+		}
+	}
+	return false
+}
+
+// testsZero reports whether an instruction compares a register with 0.
+func testsZero(inst *x86.Inst, r x86.Reg) bool {
+	o := inst.Operands
+	if len(o) < 2 || o[0].IsMemory || o[0].IsImm || o[0].Reg != r {
+		return false
+	}
+	switch inst.Op {
+	case "test", "or", "and":
+		return !o[1].IsMemory && !o[1].IsImm && o[1].Reg == r
+	case "cmp":
+		return o[1].IsImm && o[1].Imm == 0
+	}
+	return false
 }
 
 // pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.

@@ -79,6 +79,8 @@ type Way struct {
 	Beyond int64
 	// Write: the access of Outside and Freed stored something.
 	Write bool
+	// Failing: the access of Freed and Outside is the failing instruction's own.
+	Failing bool
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
 }

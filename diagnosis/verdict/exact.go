@@ -206,7 +206,11 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		if first := &stores[0]; first.Known && first.Value >= 1<<16 && x.program.Mapped(evidence.Addr(first.Value)) {
 			last = first
 		}
-		return x.site(last.PC)
+		if s, made := x.site(last.PC), x.site(w.PC); made == nil || s != nil && s.Function == made.Function {
+			return s
+		} else {
+			return made // it was handed over as an argument
+		}
 	}
 	return x.failure.Site
 }
@@ -214,8 +218,8 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 // cause says what a way found; nil if that names no place.
 func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	named := w
-	if led := w.Led; w.End == provenance.Outside && !v.damaged() && led != nil && led.End != provenance.Undecided {
-		named = led // the access failed: what made its offset says more
+	if led := w.Led; w.End == provenance.Outside && w.Failing && led != nil && led.End != provenance.Undecided {
+		named = led // that the access is outside is the failure: what made its offset says more
 	}
 	out := &evidence.Cause{Kind: x.kind(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
 	if out.Site == nil {

@@ -42,6 +42,8 @@ var vendorsDiffer = map[string]struct{ says, only string }{
 	"fxrstor":   {"the last byte", ""},                   // the last bytes are reserved, and not read
 	"fxrstor64": {"the last byte", ""},                   // as fxrstor
 	"ptwrite":   {"has no influence", ""},                // it is ignored where it is not enabled
+	"clui":      {"without being listed", ""},            // a processor without user interrupts ignores the prefix, and has rdpkru
+	"stui":      {"without being listed", ""},            // and wrpkru
 	"scasb":     {"has no influence: rax", "repnz scas"}, // flags may be stale between repetitions
 	"scasw":     {"has no influence: rax", "repnz scas"},
 	"scasd":     {"has no influence: rax", "repnz scas"},
