@@ -204,7 +204,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		// A good address is wrong only where it was put.
 		last := &stores[len(stores)-1]
 		if first := &stores[0]; first.Known && first.Value >= 1<<16 && x.program.Mapped(evidence.Addr(first.Value)) {
-			last = first
+			return x.site(first.PC)
 		}
 		if s, made := x.site(last.PC), x.site(w.PC); made == nil || s != nil && s.Function == made.Function {
 			return s
@@ -439,7 +439,7 @@ func (w *work) followed(v *victim) *followed {
 		return nil
 	}
 	way := w.exact.way(v)
-	if way == nil {
+	if way == nil || way.End == provenance.Initial { // that nothing stored there says little
 		return nil
 	}
 	cause := w.exact.cause(v, way)
@@ -466,9 +466,10 @@ func (w *work) refusedFree() error {
 // ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch s := f.cause.Site; {
-	case f.way.End == provenance.Initial: // that nothing stored there says little
-		return cause
 	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
+		if f.way.End == provenance.Pieces {
+			cause.Kind, cause.Variable, cause.Summary = f.cause.Kind, f.cause.Variable, f.cause.Summary
+		}
 	case f.way.End == provenance.Pieces:
 		return f.cause
 	case cause.Proof == evidence.Proved && (f.way.End == provenance.Returned || f.exact.onWay(f.way, cause.Site)):

@@ -313,12 +313,25 @@ func (c *chain) follow(from beginning) error {
 			v, goes = c.intoCalls(c.storedStart(next))
 		}
 		if !goes {
+			c.dropArgument()
 			return nil
 		}
 		after = next
 	}
 	c.end = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops)
 	return nil
+}
+
+// dropArgument takes back the last link if it only put an argument of main into main's frame.
+func (c *chain) dropArgument() {
+	n := len(c.links) - 1
+	if n < 1 || c.links[n].returned != nil || c.links[n].seen.Site == nil || c.links[n].seen.Site.Function != "main" {
+		return
+	}
+	if steps := c.links[n].store.Steps; len(steps) > 0 && steps[len(steps)-1].Kind == evidence.OriginArgument {
+		c.links, c.given = c.links[:n], true
+		c.end = "it is made of an argument of main"
+	}
 }
 
 // hop finds who stored into a victim, before another store if after is set.

@@ -287,6 +287,7 @@ func (w *work) covered(log *evidence.AccessLog) {
 // came from says less than why it could be there, and a cause that was found from what
 // the failing code tested comes before an aside.
 func (w *work) rank() {
+	w.orderedFirst()
 	level := map[evidence.Proof]int{evidence.Proved: 0, evidence.Replayed: 1, evidence.FromCore: 2, evidence.Inferred: 3}
 	class := map[evidence.CauseKind]int{evidence.CauseBadValue: 1, evidence.CauseUninitialised: 1}
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int {
@@ -294,6 +295,21 @@ func (w *work) rank() {
 	})
 	w.out.Causes = append(w.out.Causes, w.asides...)
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
+}
+
+// orderedFirst takes the proof from causes that say that nothing gave a variable its value, where a cause about the same
+// variable says that another thread or a handler did so too late, and an experiment agrees with that. Another value that is
+// put there cures the failure whoever should have stored it.
+func (w *work) orderedFirst() {
+	for i := range w.out.Causes {
+		c := &w.out.Causes[i]
+		if c.Kind == evidence.CauseUninitialised && c.Proof == evidence.Proved && slices.ContainsFunc(w.out.Causes, func(o evidence.Cause) bool {
+			return o.Interleaving != nil && slices.Contains(o.Interleaving.Variables, c.Variable) &&
+				slices.ContainsFunc(o.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() })
+		}) {
+			c.Proof, c.Grounds = evidence.Replayed, nil
+		}
+	}
 }
 
 // reword hands all sentences of the causes to evidence.Say, as what they are made of is

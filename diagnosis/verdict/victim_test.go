@@ -101,6 +101,29 @@ func TestRankPutsReasonsFirst(t *testing.T) {
 	}
 }
 
+// TestOrderedFirst: that nothing had given a variable its value is not proved by another value where it came too late.
+func TestOrderedFirst(t *testing.T) {
+	late := evidence.Cause{Kind: evidence.CauseSignalHandler, Proof: evidence.Replayed, Interleaving: &evidence.Interleaving{Variables: []string{"table"}},
+		Experiments: []evidence.Experiment{{Runs: 3, Failed: 3, Expect: true, Control: true}, {Runs: 3}}}
+	untried := late
+	untried.Experiments = untried.Experiments[:1]
+	for _, x := range []struct {
+		variable string
+		other    evidence.Cause
+		first    evidence.CauseKind
+	}{
+		{"table", late, evidence.CauseSignalHandler},
+		{"length", late, evidence.CauseUninitialised},
+		{"table", untried, evidence.CauseUninitialised},
+	} {
+		w := &work{out: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseUninitialised, Variable: x.variable, Proof: evidence.Proved}, x.other}}}
+		w.rank()
+		if got := w.out.Causes[0].Kind; got != x.first {
+			t.Errorf("%s: %s is first, want %s", x.variable, got, x.first)
+		}
+	}
+}
+
 func TestDistance(t *testing.T) {
 	for n, want := range map[uint64]string{0: "directly past", 1: "1 byte past", 12: "12 bytes past"} {
 		if got := distance(n, "past"); got != want {
