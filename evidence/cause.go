@@ -206,6 +206,9 @@ type Cause struct {
 	// Stale says that the store was made through a pointer that had been stored before the memory was
 	// freed and allocated again: it is not meant for the object that is there now.
 	Stale bool `json:"stale,omitempty"`
+	// Ordered says that another thread or a handler made the store after the failing thread had read another value
+	// there: when it was made may matter, and not what was stored.
+	Ordered bool `json:"ordered,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.

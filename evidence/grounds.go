@@ -67,6 +67,7 @@ const (
 	RuleCheck    ProofRule = "the failing check was evaluated again, and came out the other way"
 	RuleFlow     ProofRule = "the value of what the cause names reaches the failing check"
 	RuleOwner    ProofRule = "the store is made through a pointer to the object that has the memory"
+	RuleOrder    ProofRule = "the failing thread had not read another value there before another thread or a handler made the store"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
@@ -89,6 +90,9 @@ func (c *Cause) Prove(claim Event) error {
 	}
 	if c.Stale {
 		return &UnprovedError{RuleOwner}
+	}
+	if c.Ordered {
+		return &UnprovedError{RuleOrder}
 	}
 	if len(c.Rivals) > 0 {
 		return &UnprovedError{RuleOnly}

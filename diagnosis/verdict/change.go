@@ -27,11 +27,12 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		}
 		nearer := *cause
 		c.credit(&nearer, &x)
+		nearer.Ordered = c.ordered(&x)
 		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return
 		}
-		cause.Stale = cause.Stale || nearer.Stale
+		cause.Stale, cause.Ordered = cause.Stale || nearer.Stale, cause.Ordered || nearer.Ordered
 	}
 }
 

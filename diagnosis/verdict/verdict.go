@@ -297,21 +297,6 @@ func (w *work) rank() {
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
 }
 
-// orderedFirst takes the proof from causes that say that nothing gave a variable its value, where a cause about the same
-// variable says that another thread or a handler did so too late, and an experiment agrees with that. Another value that is
-// put there cures the failure whoever should have stored it.
-func (w *work) orderedFirst() {
-	for i := range w.out.Causes {
-		c := &w.out.Causes[i]
-		if c.Kind == evidence.CauseUninitialised && c.Proof == evidence.Proved && slices.ContainsFunc(w.out.Causes, func(o evidence.Cause) bool {
-			return o.Interleaving != nil && slices.Contains(o.Interleaving.Variables, c.Variable) &&
-				slices.ContainsFunc(o.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() })
-		}) {
-			c.Proof, c.Grounds = evidence.Replayed, nil
-		}
-	}
-}
-
 // reword hands all sentences of the causes to evidence.Say, as what they are made of is
 // put together in several places.
 func (w *work) reword() {

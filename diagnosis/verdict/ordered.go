@@ -1,0 +1,56 @@
+package verdict
+
+import (
+	"slices"
+
+	"diagnose/evidence"
+)
+
+// orderedFirst takes the proof from causes that an order of accesses may explain as well: another value that is put into a
+// variable cures the failure whoever should have stored it.
+func (w *work) orderedFirst() {
+	for i := range w.out.Causes {
+		c := &w.out.Causes[i]
+		if c.Proof == evidence.Proved && slices.ContainsFunc(w.out.Causes, func(o evidence.Cause) bool { return o.Interleaving != nil && mayBeOrder(c, &o) }) {
+			c.Proof, c.Grounds = evidence.Replayed, nil
+		}
+	}
+}
+
+// mayBeOrder reports whether what a cause says may be so because of the order of accesses that another one tells: that nothing
+// gave a variable its value, where another thread or a handler did so too late.
+func mayBeOrder(c, order *evidence.Cause) bool {
+	return c.Kind == evidence.CauseUninitialised && slices.Contains(order.Interleaving.Variables, c.Variable) &&
+		slices.ContainsFunc(order.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() })
+}
+
+// ordered reports whether the store that a change was made to is of another thread than the one that failed, or of a handler,
+// and the failing thread had read another value there before, or is not known not to. The change leaves the store out
+// altogether; when it came may be what matters.
+func (c *chain) ordered(x *change) bool {
+	if x.link < 0 || c.victim.damaged() {
+		return false
+	}
+	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread
+	if l.returned != nil || l.access.By != evidence.ByProgram || l.access.Thread == failing && l.seen.Handler == "" {
+		return false
+	}
+	loaded := evidence.Addr(0) // the instruction of the failing thread that read the bad value there, if it is known
+	if b := c.Blame; b != nil && l == &c.links[0] && b.Cell != nil && *b.Cell == l.victim.start && !l.victim.failing {
+		loaded = b.Loaded.PC
+	}
+	stored, seen := false, loaded == 0
+	for i := range l.log.Accesses {
+		a := &l.log.Accesses[i]
+		reads := a.Kind == evidence.CodeRead && a.Thread == failing && l.victim.concerns(l.log, a)
+		switch {
+		case *a == l.access:
+			stored = true
+		case reads && !stored && a.New != l.access.New:
+			return true
+		case reads && stored && a.PC == loaded:
+			seen = true
+		}
+	}
+	return !seen // the log lacks the read, and may lack others
+}
