@@ -207,7 +207,7 @@ type Cause struct {
 	// freed and allocated again: it is not meant for the object that is there now.
 	Stale bool `json:"stale,omitempty"`
 	// Ordered says that another thread or a handler made the store after the failing thread had read another value
-	// there: when it was made may matter, and not what was stored.
+	// there: when it was made may matter, and not its value.
 	Ordered bool `json:"ordered,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`

@@ -112,6 +112,9 @@ func (c *Cause) Prove(claim Event) error {
 	return &UnprovedError{broken}
 }
 
+// Unprove takes the proof back: what replays showed of the cause stays.
+func (c *Cause) Unprove() { c.Proof, c.Grounds = Replayed, nil }
+
 // broken is the rule that an experiment with a change of a thing breaks; empty: none.
 func (c *Cause) broken(e *Experiment, thing string) ProofRule {
 	if !c.unchanged(!e.Expect) {

@@ -12,7 +12,7 @@ func (w *work) orderedFirst() {
 	for i := range w.out.Causes {
 		c := &w.out.Causes[i]
 		if c.Proof == evidence.Proved && slices.ContainsFunc(w.out.Causes, func(o evidence.Cause) bool { return o.Interleaving != nil && mayBeOrder(c, &o) }) {
-			c.Proof, c.Grounds = evidence.Replayed, nil
+			c.Unprove()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* A search that finds nothing returns NULL. That is the pointer which ends the list, and who stored that is not to blame:
+/* A search that finds nothing returns NULL. That is the pointer which ends the list, and its store is not to blame:
  * the code tested it. Compilers return such a pointer also where the program says NULL. */
 // FLAGS: -O1
 // ENDS: SIGSEGV
