@@ -209,7 +209,10 @@ func keepFreed(s *Stopped, size uint64) error {
 	if wanted == 0 { // it only frees
 		return skipCall(s)
 	}
-	content := make([]byte, min(size, wanted, mostKept))
+	if size = min(size, wanted); size > mostKept {
+		return tracee.Inputf("replay: the object of %d bytes of the call at %v cannot be kept: at most %d bytes can", size, s.Moment, mostKept)
+	}
+	content := make([]byte, size)
 	if _, err := s.ReadMemory(evidence.Addr(regs.Rdi), content); err != nil {
 		return fmt.Errorf("replay: keep the object of the call at %v: %w", s.Moment, err)
 	}

@@ -91,7 +91,21 @@ func (w *Waits) Abandoned() []evidence.Finding {
 
 // abandoned reports whether the holder of a lock is no thread of the process.
 func (w *waiter) abandoned(wt *wait) bool {
-	return (wt.what == evidence.WaitMutex || wt.what == evidence.WaitRWLock) && wt.owner != 0 && !wt.shared && threadNumbered(w.threads, wt.owner) == nil
+	if wt.what != evidence.WaitMutex && wt.what != evidence.WaitRWLock || wt.owner == 0 || wt.shared || threadNumbered(w.threads, wt.owner) != nil {
+		return false
+	}
+	_, known := w.ended(wt.owner)
+	return known || w.knowsItsID(wt.thread)
+}
+
+// ownID is the offset in glibc's struct pthread of the thread's id, which the thread register leads to (nptl/descr.h).
+const ownID = 0x2d0
+
+// knowsItsID reports whether a thread's id is the one that its C library has for it, and puts into locks. It is another one
+// if a process of another namespace is looked at (pid_namespaces(7)).
+func (w *waiter) knowsItsID(t *image.Thread) bool {
+	id, err := image.Uint32(w, evidence.Addr(t.Registers.FSBase)+ownID)
+	return err == nil && int(id) == t.Ref.TID
 }
 
 // ended returns the thread that had a kernel's id and has ended, if it is known.

@@ -142,18 +142,24 @@ func TestAbandonedLock(t *testing.T) {
 		name    string
 		mutex   []byte
 		ended   bool
+		id      uint32         // that the C library has for the thread
 		proof   evidence.Proof // empty: no finding
 		summary string
 	}{
-		{"ended", mutexHeldBy(999), true, evidence.FromCore, "thread 1 waits for mutex 0x555555558000 held by thread 7, which has ended"},
-		{"not known", mutexHeldBy(999), false, evidence.Inferred, "thread 1 waits for mutex 0x555555558000 held by thread id 999, which is no thread of this process"},
-		{"shared", shared, false, "", ""},
-		{"held", mutexHeldBy(101), true, "", ""},
+		{"ended", mutexHeldBy(999), true, 0, evidence.FromCore, "thread 1 waits for mutex 0x555555558000 held by thread 7, which has ended"},
+		{"not known", mutexHeldBy(999), false, 100, evidence.Inferred, "thread 1 waits for mutex 0x555555558000 held by thread id 999, which is no thread of this process"},
+		{"another namespace", mutexHeldBy(999), false, 7, "", ""},
+		{"shared", shared, false, 100, "", ""},
+		{"held", mutexHeldBy(101), true, 100, "", ""},
 	} {
 		f := newFake(nil)
 		f.put(dataAt, x.mutex)
 		thread, stack := waitingIn(100, dataAt, 2, "pthread_mutex_lock")
 		thread.Ref.Number = 1
+		thread.Registers.FSBase = dataAt + 0x100
+		id := make([]byte, 8)
+		binary.LittleEndian.PutUint32(id, x.id)
+		f.put(dataAt+0x100+ownID, id)
 		runs := image.Thread{Ref: evidence.ThreadRef{Number: 2, TID: 101}}
 		runs.Registers.OrigRAX = -1
 		w := &waiter{target: f, threads: []image.Thread{thread, runs}, stacks: []unwind.Stack{stack, {}}}
