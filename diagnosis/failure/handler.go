@@ -38,6 +38,9 @@ var trapSignals = map[uint64][]unix.Signal{
 	trapPage: {unix.SIGSEGV, unix.SIGBUS}, 16: {unix.SIGFPE}, 17: {unix.SIGBUS}, 19: {unix.SIGFPE},
 }
 
+// trapCodes are the codes of the exceptions that have one (arch/x86/kernel/traps.c).
+var trapCodes = map[uint64]int{trapDivide: fpeIntDiv, trapInvalid: illOperand}
+
 // pageWasPresent is the bit of a page fault's error code that distinguishes a forbidden access from
 // an access to unmapped memory.
 const pageWasPresent = 1
@@ -160,7 +163,9 @@ func (h *handlerFrames) interruption(frame int) (*evidence.Signal, bool) {
 	trap := word(frameTrap)
 	number, code := int(int32(word(frameInfo))), int(int32(word(frameInfo+8)))
 	made := slices.Contains(trapSignals[trap], unix.Signal(number)) || unix.Signal(number) == unix.SIGSYS && code == sysSeccomp
-	if made && !sentByProcess(code) {
+	// Without SA_SIGINFO that memory is what the stack held before.
+	fits := word(frameInfo)>>32 == 0 && (trapCodes[trap] == 0 || trapCodes[trap] == code)
+	if made && fits && !sentByProcess(code) {
 		sig := evidence.Signal{Number: number, Code: code, Addr: evidence.Addr(word(frameInfo + 16)), HasAddr: code != siginfo.Kernel}
 		return completeSignal(sig), true
 	}

@@ -160,7 +160,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 func (w *work) asRecorded() {
 	e := w.baselines[replayOf{w.rec, w.rec}]
 	switch {
-	case e.Runs > 0 && e.Failed == 0:
+	case e.Runs > 0 && e.Failed == 0 && (e.Undecided == "" || w.ended() != errInterrupted): // which ends the replay's process as well
 		w.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
 		fromReplay := func(c evidence.Cause) bool { return c.Proof != evidence.FromCore }
 		w.out.Causes = slices.DeleteFunc(w.out.Causes, fromReplay)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,6 +121,26 @@ func TestOrderedFirst(t *testing.T) {
 		w.rank()
 		if got := w.out.Causes[0].Kind; got != x.first {
 			t.Errorf("%s: %s is first, want %s", x.variable, got, x.first)
+		}
+	}
+}
+
+// TestInterruptedBaseline: a replay that was ended with the diagnosis does not say that the failure was never replayed.
+func TestInterruptedBaseline(t *testing.T) {
+	for _, x := range []struct {
+		interrupted bool
+		undecided   string
+		causes      int
+	}{{true, "it was stopped by SIGINT", 1}, {false, "it diverged", 0}, {true, "", 0}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := &work{ctx: ctx, reached: new(reach), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
+			baselines: map[replayOf]evidence.Experiment{{}: {Runs: 1, Undecided: x.undecided}}}
+		if x.interrupted {
+			cancel()
+		}
+		if w.asRecorded(); len(w.out.Causes) != x.causes {
+			t.Errorf("interrupted %v, %q: %d causes", x.interrupted, x.undecided, len(w.out.Causes))
 		}
 	}
 }
