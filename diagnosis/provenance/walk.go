@@ -230,7 +230,7 @@ func (f *follower) follow(l flow.Location, n int) {
 			f.end(Undecided, n)
 			return
 		}
-		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 {
+		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 && !f.fills(d.At) {
 			if f.unset(d, n) {
 				return
 			}
@@ -336,6 +336,12 @@ func testsZero(inst *x86.Inst, r x86.Reg) bool {
 		return o[1].IsImm && o[1].Imm == 0
 	}
 	return false
+}
+
+// fills reports whether a step is one of a string instruction that stores one register again and again: its parts are one store.
+func (f *follower) fills(n int) bool {
+	inst := f.trace.Step(n).Inst
+	return inst != nil && strings.HasPrefix(inst.Op, "stos")
 }
 
 // pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.
