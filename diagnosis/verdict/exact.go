@@ -467,8 +467,8 @@ func (w *work) refusedFree() error {
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch s := f.cause.Site; {
 	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
-		if f.way.End == provenance.Pieces {
-			cause.Kind, cause.Variable, cause.Summary = f.cause.Kind, f.cause.Variable, f.cause.Summary
+		if f.way.End == provenance.Pieces && cause.Kind == evidence.CauseBadValue {
+			cause.Kind = f.cause.Kind
 		}
 	case f.way.End == provenance.Pieces:
 		return f.cause

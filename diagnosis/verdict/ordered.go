@@ -24,6 +24,9 @@ func mayBeOrder(c, order *evidence.Cause) bool {
 		slices.ContainsFunc(order.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() })
 }
 
+// atInstruction are the signals that come at an instruction which raises them, so that their handlers interrupt nothing else.
+var atInstruction = map[string]bool{"SIGSEGV": true, "SIGBUS": true, "SIGFPE": true, "SIGILL": true, "SIGTRAP": true}
+
 // ordered reports whether the store that a change was made to is of another thread than the one that failed, or of a handler,
 // and the failing thread had read another value there before, or is not known not to. The change leaves the store out
 // altogether; when it came may be what matters.
@@ -32,7 +35,8 @@ func (c *chain) ordered(x *change) bool {
 		return false
 	}
 	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread
-	if l.returned != nil || l.access.By != evidence.ByProgram || l.access.Thread == failing && l.seen.Handler == "" {
+	interrupts := l.seen.Handler != "" && !atInstruction[l.seen.Handler]
+	if l.returned != nil || l.access.By != evidence.ByProgram || l.access.Thread == failing && !interrupts {
 		return false
 	}
 	loaded := evidence.Addr(0) // the instruction of the failing thread that read the bad value there, if it is known

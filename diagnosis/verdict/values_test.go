@@ -29,8 +29,8 @@ func TestValues(t *testing.T) {
 		{name: "read_outside", variable: "i", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "reads cells[4], and cells has 4 elements"},
 		{name: "unchecked_result", kind: evidence.CauseBadValue, summary: "returned NULL; add (unchecked_result.c:25) uses it unchecked"},
 		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "from the stack below its own frame"},
-		{name: "middle_link", proof: evidence.Proved, kind: evidence.CauseBadValue, summary: "put (middle_link.c:17)"},
-		{name: "counted_index", kind: evidence.CauseBadValue, hops: verdict.DefaultHops - 1},
+		{name: "middle_link", proof: evidence.Proved, kind: evidence.CauseOverwritten, summary: "put (middle_link.c:17)"},
+		{name: "counted_index", kind: evidence.CauseOverwritten, hops: verdict.DefaultHops - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := recordtest.Read("../../internal/testdata/values/" + test.name + ".c")
