@@ -155,7 +155,7 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 		}
 	})
 	t.Run("daemon", func(t *testing.T) {
-		p := identity{name: "daemon", command: compiled(t, "daemon.c"), client: `within test -s daemon.pid; within eval '! grep -rq "\"running\"" --include=manifest.json $RECORDINGS'`, child: true}
+		p := identity{name: "daemon", command: compiled(t, "daemon.c"), client: `within test -s daemon.pid; within eval '! find $RECORDINGS -type d -regex ".*/children/[0-9]*-[0-9]*" ! -exec test -e {}/manifest.json \; -print | grep -q . && ! grep -rq "\"running\"" --include=manifest.json $RECORDINGS'`, child: true}
 		p.compareRuns(t)
 	})
 }
