@@ -39,6 +39,11 @@ const (
 	FindingHandledFault FindingKind = "handled-fault"
 )
 
+// Locks reports whether the finding is that threads wait for locks that are not given back any more.
+func (k FindingKind) Locks() bool {
+	return k == FindingDeadlock || k == FindingSelfLock || k == FindingAbandonedLock
+}
+
 // Fact is one line of a finding's detail.
 type Fact struct {
 	// Name says what Text is of: "function", "distance", "lock order".

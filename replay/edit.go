@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
@@ -187,19 +189,28 @@ func skipCall(s *Stopped) error {
 	return ptrace.SetRegisters(s.TID(), &regs)
 }
 
+// entered returns the registers of the thread and the function of the heap at whose first instruction it is.
+func entered(s *Stopped) (regs unix.PtraceRegs, symbol string, err error) {
+	if regs, err = ptrace.GetRegisters(s.TID()); err != nil {
+		return regs, "", err
+	}
+	p, err := s.Process()
+	if err != nil {
+		return regs, "", err
+	}
+	at, _ := p.SymbolAt(evidence.Addr(regs.Rip))
+	return regs, at.Name, nil
+}
+
 // keepFreed has a call that frees an object leave it as it is. A call that resizes one, of so many bytes, is made one
 // for a new object, to which the content is copied when it returns.
 func keepFreed(s *Stopped, size uint64) error {
-	regs, err := ptrace.GetRegisters(s.TID())
-	if err != nil {
-		return err
-	}
-	p, err := s.Process()
+	regs, symbol, err := entered(s)
 	if err != nil {
 		return err
 	}
 	wanted := regs.Rsi
-	switch symbol, _ := p.SymbolAt(evidence.Addr(regs.Rip)); strings.TrimPrefix(symbol.Name, "__libc_") {
+	switch strings.TrimPrefix(symbol, "__libc_") {
 	case "realloc":
 	case "reallocarray":
 		wanted *= regs.Rdx
@@ -264,16 +275,11 @@ func store(s *Stopped, addr evidence.Addr, value uint64, size int) error {
 
 // pad makes an allocation larger.
 func pad(s *Stopped, by uint64) error {
-	regs, err := ptrace.GetRegisters(s.TID())
+	regs, symbol, err := entered(s)
 	if err != nil {
 		return err
 	}
-	p, err := s.Process()
-	if err != nil {
-		return err
-	}
-	symbol, _ := p.SymbolAt(evidence.Addr(regs.Rip))
-	name := strings.TrimPrefix(symbol.Name, "__libc_")
+	name := strings.TrimPrefix(symbol, "__libc_")
 	size := &regs.Rdi
 	switch {
 	case name == "calloc":
@@ -286,7 +292,7 @@ func pad(s *Stopped, by uint64) error {
 	case name == "posix_memalign":
 		size = &regs.Rdx
 	case name != "malloc" && name != "valloc" && !strings.HasPrefix(name, "_Znw") && !strings.HasPrefix(name, "_Zna"):
-		return tracee.Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol.Name)
+		return tracee.Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol)
 	}
 	if *size+by < *size {
 		return tracee.Inputf("replay: an object of %d bytes cannot be padded by %d", *size, by)

@@ -197,7 +197,7 @@ func (a *analysis) open() error {
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
 	w := waitReader{&a.stoppedProcess, &a.recordings}
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended, NameOf: w.stackVariable})
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended(), NameOf: w.stackVariable})
 	a.result.Findings = append(a.result.Findings, said(slices.Concat(waits.Deadlocks(), waits.Abandoned()))...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	if err := w.nameCallWaits(); err != nil {

@@ -2,10 +2,9 @@ package driver
 
 import (
 	"errors"
-	"slices"
+	"sync"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -37,22 +36,27 @@ func (w waitReader) readers(lock evidence.Addr, count uint32) []uint64 {
 	return tids
 }
 
-// ended returns the recording's thread that had a kernel's id, if it is none of the process's. The id may have been another
-// thread's before: the last one counts.
-func (w waitReader) ended(tid uint64) (ref evidence.ThreadRef, known bool) {
-	if !w.ofRecording(w.process) || slices.ContainsFunc(w.process.Threads, func(t image.Thread) bool { return uint64(t.Ref.TID) == tid }) {
-		return ref, false
-	}
-	summary, err := w.failing[0].Log.Summarize()
-	if err != nil {
-		return ref, false // the lock's own word is all that is known
-	}
-	for _, t := range summary.Threads {
-		if uint64(t.TID) == tid {
-			ref, known = evidence.ThreadRef{Number: int(t.Index), TID: int(t.TID), Recorded: int(t.Index)}, true
+// ended returns what finds the recording's thread that had a kernel's id, which none of the process's threads has. The id may
+// have been another thread's before: the last one counts. The log is read when that is first asked.
+func (w waitReader) ended() func(tid uint64) (evidence.ThreadRef, bool) {
+	threads := sync.OnceValue(func() map[uint64]evidence.ThreadRef {
+		list := map[uint64]evidence.ThreadRef{}
+		if !w.ofRecording(w.process) {
+			return list
 		}
+		summary, err := w.failing[0].Log.Summarize()
+		if err != nil {
+			return list // the lock's own word is all that is known
+		}
+		for _, t := range summary.Threads {
+			list[uint64(t.TID)] = evidence.ThreadRef{Number: int(t.Index), TID: int(t.TID), Recorded: int(t.Index)}
+		}
+		return list
+	})
+	return func(tid uint64) (evidence.ThreadRef, bool) {
+		ref, known := threads()[tid]
+		return ref, known
 	}
-	return ref, known
 }
 
 // takenForReading counts, by thread of the recording, how often a lock was taken for reading since a

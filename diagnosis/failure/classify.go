@@ -205,9 +205,6 @@ func (j *judge) killed(f *evidence.Failure) {
 	f.Message = joinClauses(sender, f.Message)
 }
 
-// hangs are the findings that explain why threads never continue.
-var hangs = map[evidence.FindingKind]bool{evidence.FindingDeadlock: true, evidence.FindingSelfLock: true, evidence.FindingAbandonedLock: true}
-
 // hung turns the failure of a process that did not fail by itself, and whose threads wait for each
 // other, into a deadlock.
 func hung(f *evidence.Failure, findings []evidence.Finding) {
@@ -216,7 +213,7 @@ func hung(f *evidence.Failure, findings []evidence.Finding) {
 	}
 	for i := range findings {
 		d := &findings[i]
-		if !hangs[d.Kind] {
+		if !d.Kind.Locks() {
 			continue
 		}
 		f.Kind, f.Proof, f.Message = evidence.Deadlock, d.Proof, d.Summary

@@ -35,7 +35,7 @@ type WaitOptions struct {
 	// Readers returns the kernel's ids of the threads that are known to be among the so many readers
 	// of a lock. nil: none is known.
 	Readers func(lock evidence.Addr, count uint32) []uint64
-	// Ended returns the thread of the process that had a kernel's id and has ended, if it is known. nil: none is.
+	// Ended returns the thread of the process that had a kernel's id, which none has any more, if it is known. nil: none is.
 	Ended func(tid uint64) (evidence.ThreadRef, bool)
 	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
 	// name.

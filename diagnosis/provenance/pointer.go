@@ -23,39 +23,47 @@ func (f *follower) access(n, k int) bool {
 	if !known {
 		return false
 	}
-	for _, r := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
-		if !r.General() || r == x86.RSP || r == o.Memory.Index && o.Memory.Scale != 1 {
-			continue
-		}
-		object := f.derived(flow.Register(f.trace.Step(n).Thread, r, 8), n)
-		if object == nil || object.Made >= n {
-			continue
-		}
-		freed := object.Freed >= 0 && object.Freed < n
-		end := object.Addr + evidence.Addr(object.Size)
-		outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
-		write := o.Access.Writes()
-		if outside && !write && f.program.Foreign(f.trace.Step(n).PC) {
-			outside = false // string functions read whole vectors, as far as the page
-		}
-		if !freed && !outside {
-			return false
-		}
-		w := f.way
-		w.Object, w.Write, w.AccessPC = object, write, f.ownPlace(n)
-		if freed && !outside {
-			f.end(Freed, object.Freed)
-			w.Call = object.FreedBy
-			return true
-		}
-		if w.Beyond = int64(addr) - int64(object.Addr); addr >= end {
-			w.Beyond = int64(addr-end) + 1
-		}
-		f.end(Outside, n)
-		w.Led = f.led(n, k, object)
+	object := f.pointee(n, k)
+	if object == nil {
+		return false
+	}
+	freed := object.Freed >= 0 && object.Freed < n
+	end := object.Addr + evidence.Addr(object.Size)
+	outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
+	write := o.Access.Writes()
+	if outside && !write && f.program.Foreign(f.trace.Step(n).PC) {
+		outside = false // string functions read whole vectors, as far as the page
+	}
+	if !freed && !outside {
+		return false
+	}
+	w := f.way
+	w.Object, w.Write, w.AccessPC = object, write, f.ownPlace(n)
+	if freed && !outside {
+		f.end(Freed, object.Freed)
+		w.Call = object.FreedBy
 		return true
 	}
-	return false
+	if w.Beyond = int64(addr) - int64(object.Addr); addr >= end {
+		w.Beyond = int64(addr-end) + 1
+	}
+	f.end(Outside, n)
+	w.Led = f.led(n, k, object)
+	return true
+}
+
+// pointee is the object that the pointer in memory operand k of step n was derived from; nil: it is not known.
+func (f *follower) pointee(n, k int) *flow.Object {
+	m := &f.trace.Step(n).Inst.Operands[k].Memory
+	for _, r := range []x86.Reg{m.Base, m.Index} {
+		if !r.General() || r == x86.RSP || r == m.Index && m.Scale != 1 {
+			continue
+		}
+		if object := f.derived(flow.Register(f.trace.Step(n).Thread, r, 8), n); object != nil && object.Made < n {
+			return object
+		}
+	}
+	return nil
 }
 
 // derived is the object that a pointer was derived from, by copies and by additions of numbers; nil: it

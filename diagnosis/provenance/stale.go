@@ -6,7 +6,6 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/flow"
-	"diagnose/image/x86"
 )
 
 // Stale finds the heap objects that a thread used after they had been freed. For each place that freed some it has the
@@ -77,19 +76,9 @@ func (f *follower) stale(n, k int, addr evidence.Addr) *flow.Object {
 	if own && addr+evidence.Addr(o.Size) > object.Addr+evidence.Addr(object.Size) {
 		return nil
 	}
-	for _, r := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
-		if !r.General() || r == x86.RSP || r == o.Memory.Index && o.Memory.Scale != 1 {
-			continue
-		}
-		if from := f.derived(flow.Register(s.Thread, r, 8), n); from != nil {
-			if from != object { // it left another object, which is another mistake
-				return nil
-			}
-			return object
-		}
-	}
-	if own {
+	switch from := f.pointee(n, k); {
+	case from == object, from == nil && own:
 		return object
 	}
-	return nil
+	return nil // the pointer is not known, or left another object, which is another mistake
 }

@@ -206,11 +206,11 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		if first := &stores[0]; first.Known && first.Value >= 1<<16 && x.program.Mapped(evidence.Addr(first.Value)) {
 			return x.site(first.PC)
 		}
-		if s, made := x.site(last.PC), x.site(w.PC); made == nil || s != nil && s.Function == made.Function {
-			return s
-		} else {
+		s, made := x.site(last.PC), x.site(w.PC)
+		if made != nil && (s == nil || s.Function != made.Function) {
 			return made // it was handed over as an argument
 		}
+		return s
 	}
 	return x.failure.Site
 }

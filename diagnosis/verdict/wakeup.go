@@ -73,7 +73,7 @@ func (w *work) wakeups() error {
 // threads may end the deadlock for another reason.
 func (w *work) ringOfLocks() bool {
 	return slices.ContainsFunc(w.Case.Findings, func(f evidence.Finding) bool {
-		return f.Kind == evidence.FindingDeadlock || f.Kind == evidence.FindingSelfLock || f.Kind == evidence.FindingAbandonedLock
+		return f.Kind.Locks()
 	})
 }
 
