@@ -63,48 +63,53 @@ func ignoredAtStart() ([]os.Signal, error) {
 
 // runtimeAddress returns the address of a variable of this process that Go code cannot name.
 func runtimeAddress(name string, size uint64) (int64, error) {
-	f, err := elf.Open("/proc/self/exe")
+	f, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	// The address of os.Args tells how far a position-independent executable was moved.
 	const known = "os.Args"
-	found, err := findSymbols(f, name, known)
+	found, err := findVariables(f, map[string]uint64{name: size, known: uint64(reflect.TypeOf(os.Args).Size())})
 	if err != nil {
 		return 0, err
 	}
-	if found[name].Size != size || found[known].Value == 0 {
+	if len(found) != 2 {
 		return 0, fmt.Errorf("the executable has no %s of %d bytes", name, size)
 	}
-	moved := uint64(reflect.ValueOf(&os.Args).Pointer()) - found[known].Value
-	return int64(found[name].Value + moved), nil
+	moved := uint64(reflect.ValueOf(&os.Args).Pointer()) - found[known]
+	return int64(found[name] + moved), nil
 }
 
-// findSymbols makes no strings of the other names: there are tens of thousands.
-func findSymbols(f *elf.File, names ...string) (map[string]elf.Symbol, error) {
-	table, texts := f.Section(".symtab"), f.Section(".strtab")
+// findVariables returns the addresses of an executable's variables, given their sizes in bytes.
+// Each start of a program under diagnose waits for it, and the tables have megabytes: so they are
+// mapped, not read, and the name is compared only where the size is right.
+func findVariables(f *os.File, sizes map[string]uint64) (map[string]uint64, error) {
+	executable, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
+	table, texts := executable.Section(".symtab"), executable.Section(".strtab")
 	if table == nil || texts == nil {
 		return nil, errors.New("the executable was stripped")
 	}
-	symbols, err := table.Data()
+	end := max(table.Offset+table.Size, texts.Offset+texts.Size)
+	data, err := unix.Mmap(int(f.Fd()), 0, int(end), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, err
 	}
-	data, err := texts.Data()
-	if err != nil {
-		return nil, err
-	}
-	at := map[uint32]string{}
-	for _, name := range names {
-		if i := bytes.Index(data, []byte("\x00"+name+"\x00")); i >= 0 {
-			at[uint32(i+1)] = name
+	defer unix.Munmap(data)
+	symbols, names := data[table.Offset:][:table.Size], data[texts.Offset:][:texts.Size]
+	found := map[string]uint64{}
+	for ; len(symbols) >= elf.Sym64Size && len(found) < len(sizes); symbols = symbols[elf.Sym64Size:] {
+		if elf.ST_TYPE(symbols[4]) != elf.STT_OBJECT {
+			continue
 		}
-	}
-	found := map[string]elf.Symbol{}
-	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
-		if name, ok := at[binary.LittleEndian.Uint32(symbols)]; ok {
-			found[name] = elf.Symbol{Value: binary.LittleEndian.Uint64(symbols[8:]), Size: binary.LittleEndian.Uint64(symbols[16:])}
+		of := binary.LittleEndian.Uint64(symbols[16:])
+		for name, size := range sizes {
+			if of == size && bytes.HasPrefix(names[binary.LittleEndian.Uint32(symbols):], []byte(name+"\x00")) {
+				found[name] = binary.LittleEndian.Uint64(symbols[8:])
+			}
 		}
 	}
 	return found, nil
