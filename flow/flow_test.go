@@ -49,6 +49,14 @@ func (x *traced) pointer(t *testing.T, name string) evidence.Addr {
 	return evidence.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
+// The steps are those of the program, not of what the recording library does at its start: that
+// alone has 80,000.
+func TestLibraryRunsAtFullSpeed(t *testing.T) {
+	if x := recorded(t, flow.Request{Most: 20_000}); x.Cut {
+		t.Error("a program of a few thousand instructions has more than 20,000 steps")
+	}
+}
+
 // Each byte has the origin that its program gave it.
 func TestDefine(t *testing.T) {
 	x := recorded(t, flow.Request{})

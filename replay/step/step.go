@@ -95,6 +95,7 @@ type state struct {
 	called   uint64 // function of the library, if it is known
 	first    uint64 // its first argument
 	within   bool   // in the library, and stepped until it leaves it
+	inner    uint64 // pc of the last instruction that was stepped there
 	started  bool   // the thread's function has been looked for
 	loop     loop
 	low, top uint64 // of its stack
@@ -282,24 +283,29 @@ func (st *Stepper) leaveLoop(t *tracee.Thread) error {
 
 // enterLibrary runs the thread at full speed to where it returns. In the entries of the engine
 // that address is known as soon as the frame is there; elsewhere the thread is at a function's
-// first instruction.
+// first instruction, or within a function that it did not enter by a call.
 func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error {
 	s := st.threads[t]
 	st.deliver(s, 0, 0)
 	s.loop = loop{}
-	control, err := st.process.ReadControl()
+	entries, err := st.process.Entries()
 	if err != nil {
 		return err
 	}
-	if regs.Rip < control.TextLow || regs.Rip >= control.TextHigh {
-		if s.within {
-			return nil
-		}
-		var word [8]byte
-		if _, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
-			return err
-		}
-		back := []uint64{binary.LittleEndian.Uint64(word[:])}
+	if entries.Has(regs.Rip) {
+		return st.leaveEngine(t)
+	}
+	from := s.inner
+	s.inner = regs.Rip
+	if s.within && !st.calls(from) {
+		return nil
+	}
+	var word [8]byte
+	if _, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp)); err != nil {
+		return err
+	}
+	back := []uint64{binary.LittleEndian.Uint64(word[:])}
+	if !s.within {
 		if maps, err := tracee.ReadMaps(st.process.PID); err != nil {
 			return err
 		} else if !maps.Executable(back[0]) {
@@ -307,12 +313,16 @@ func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 			return nil
 		}
 		s.called, s.first = regs.Rip, regs.Rdi
-		if r, err := st.process.ReadThread(t.Index); err == nil && r.Start != 0 && !s.started {
-			back = append(back, r.Start) // the thread's own function, which the library calls
-			s.started = true
-		}
-		return st.runUpTo(t, back...)
 	}
+	if r, err := st.process.ReadThread(t.Index); err == nil && r.Start != 0 && !s.started {
+		back = append(back, r.Start) // the thread's own function, which the library calls
+		s.started = true
+	}
+	return st.runUpTo(t, back...)
+}
+
+// leaveEngine runs a thread that is in the engine's entries at full speed to where it leaves them.
+func (st *Stepper) leaveEngine(t *tracee.Thread) error {
 	r, err := st.process.ReadThread(t.Index)
 	if err != nil || r.Inside == 0 {
 		return err
@@ -322,6 +332,12 @@ func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 		return err
 	}
 	return st.runUpTo(t, f.RIP)
+}
+
+// calls reports whether the instruction at a pc is a call.
+func (st *Stepper) calls(pc uint64) bool {
+	inst := st.instruction(pc)
+	return inst != nil && inst.Flow == x86.FlowCall
 }
 
 // CameBack handles a thread that has reached an address where it is to be stepped again.
@@ -341,10 +357,11 @@ func (st *Stepper) CameBack(t *tracee.Thread, regs *ptrace.Registers) error {
 	}
 	if inside, err := st.process.InLibrary(regs.Rip); err != nil {
 		return err
-	} else if inside { // from the engine into a function that called it
-		s.within = true
+	} else if inside { // from the engine into a function that called it, or from another one that it called
+		s.within, s.inner = true, regs.Rip
 		return nil
 	}
+	s.within = false
 	st.observe(t, regs, true)
 	st.tell(t, regs, false, called)
 	if called != 0 && s.ordinal == ordinal {

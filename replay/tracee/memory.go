@@ -116,6 +116,9 @@ type Span struct{ Start, End uint64 }
 // Size returns the number of bytes.
 func (s Span) Size() uint64 { return s.End - s.Start }
 
+// Has reports whether an address is in the span.
+func (s Span) Has(addr uint64) bool { return addr >= s.Start && addr < s.End }
+
 // FirstDifference returns the first index from at on where the slices differ; len(a) if there is
 // none.
 func FirstDifference(a, b []byte, at int) int {

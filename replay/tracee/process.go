@@ -38,6 +38,7 @@ type Process struct {
 	// library's file.
 	Library     []Span
 	LibraryPath string
+	entries     Span // see Entries
 	// WatchRegisters are the debug registers that watches use in each thread.
 	WatchRegisters WatchRegisters
 	// Traps are the breakpoints where debug registers do not stop threads; nil: they do.
@@ -98,6 +99,18 @@ func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
 		by = ptrace.Step
 	}
 	return p.Traps.resume(t, by, signal, steps)
+}
+
+// Entries returns the entries and exits of the engine. Their addresses do not change.
+func (p *Process) Entries() (Span, error) {
+	if p.entries.End == 0 {
+		control, err := p.ReadControl()
+		if err != nil {
+			return Span{}, err
+		}
+		p.entries = Span{Start: control.TextLow, End: control.TextHigh}
+	}
+	return p.entries, nil
 }
 
 // ReadControl reads the engine's control.

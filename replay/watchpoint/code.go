@@ -28,7 +28,6 @@ type codeReader struct {
 	nowhere map[uint64]bool
 	// repeats has, by thread, the pc of an instruction of which the last access was a repetition.
 	repeats map[uint32]uint64
-	entries tracee.Span
 }
 
 // stretch is the code around a pc where a watchpoint trapped.
@@ -96,20 +95,13 @@ func (r *codeReader) onBehalf(s *sighting, h *Hit) {
 	h.Caller = r.caller(&regs, s.stack, h)
 }
 
-// entry reports whether a pc is in the entries and exits of the engine, whose addresses do not
-// change.
+// entry reports whether a pc is in the entries and exits of the engine.
 func (r *codeReader) entry(pc uint64) bool {
 	if r.live.Control == 0 {
 		return false
 	}
-	if r.entries.End == 0 {
-		control, err := r.live.ReadControl()
-		if err != nil {
-			return false
-		}
-		r.entries = tracee.Span{Start: control.TextLow, End: control.TextHigh}
-	}
-	return pc >= r.entries.Start && pc < r.entries.End
+	entries, err := r.live.Entries()
+	return err == nil && entries.Has(pc)
 }
 
 // caller returns the innermost return address outside of the runtime's objects; 0 if regs are
