@@ -7,5 +7,5 @@ import "diagnose/image/object"
 func (m *Module) DebugObject() *object.File {
 	// Debug returns the error.
 	_ = m.findDebugFile()
-	return m.debugFile
+	return m.file().debugFile
 }

@@ -15,6 +15,7 @@ const deletedSuffix = " (deleted)"
 type fileSource struct {
 	exe    string // Options.Exe
 	finder *object.Finder
+	files  *Files
 	// beside is the core's folder, "" for a live process.
 	beside string
 	// live returns paths under /proc through which a live process's file can
@@ -31,11 +32,14 @@ type candidate struct {
 	inTarget bool
 }
 
-func (s *fileSource) openCandidate(c candidate) (*object.File, error) {
+func (s *fileSource) openCandidate(c candidate) (*loadedFile, error) {
+	files, open := s.files, object.Open
 	if c.inTarget {
-		return s.finder.Open(c.path)
+		if open = s.finder.Open; s.finder.Sysroot != "" {
+			files = nil // the path is beneath another root
+		}
 	}
-	return object.Open(c.path)
+	return files.open(c.path, func() (*object.File, error) { return open(c.path) })
 }
 
 // candidates lists where a module's file may be, the best first.

@@ -39,7 +39,7 @@ func (m *Module) damage() []evidence.Limit {
 	if m.Object != nil && m.Object.Damage() != nil {
 		problems = append(problems, m.Object.Damage())
 	}
-	if info := m.opened.Load(); info != nil {
+	if info := m.file().opened.Load(); info != nil {
 		problems = append(problems, info.Problems()...)
 	}
 	var list []evidence.Limit

@@ -124,7 +124,7 @@ func (p *Process) openMemory(reader int) (file *os.File, err error) {
 		return nil, err
 	}
 	p.memory = &liveMemory{file: file, process: p}
-	p.loadModules(&fileSource{exe: p.options.Exe, finder: &p.options.Finder, live: liveFiles(reader)})
+	p.loadModules(&fileSource{exe: p.options.Exe, finder: &p.options.Finder, files: p.options.Files, live: liveFiles(reader)})
 	return file, nil
 }
 

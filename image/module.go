@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"sort"
 	"sync"
-	"sync/atomic"
 
 	"diagnose/evidence"
 	"diagnose/image/debuginfo"
@@ -40,16 +39,8 @@ type Module struct {
 	fileStart  evidence.Addr
 	fileOffset uint64
 
-	fileOnce  sync.Once
-	debugFile *object.File
-	fileErr   error
-	// separate is debugFile if that is another file than Object.
-	separate  atomic.Pointer[object.File]
-	debugOnce sync.Once
-	debug     *debuginfo.Info
-	debugErr  error
-	// opened is debug, once opened, for code that must not open it.
-	opened atomic.Pointer[debuginfo.Info]
+	loadedOnce sync.Once
+	loaded     *loadedFile // of Object; see file
 	// toldDebug limits the limits on debug information to one per module.
 	toldDebug sync.Once
 }
@@ -68,50 +59,43 @@ func (m *Module) Contains(addr evidence.Addr) bool {
 // name is the module's name in messages.
 func (m *Module) name() string { return wording.Name(filepath.Base(m.Path)) }
 
+// file is Object with its debug information.
+func (m *Module) file() *loadedFile {
+	m.loadedOnce.Do(func() {
+		if m.loaded == nil {
+			m.loaded = &loadedFile{object: m.Object}
+		}
+	})
+	return m.loaded
+}
+
 // Debug returns the module's DWARF, opened at the first call; nil without an
 // error when there is none. It is safe for concurrent use.
 func (m *Module) Debug() (*debuginfo.Info, error) {
-	m.debugOnce.Do(func() {
-		err := m.findDebugFile()
-		if m.debugFile != nil && m.debugFile.HasDWARF() {
-			m.debug, err = debuginfo.Open(m.debugFile, m.finder())
-			m.opened.Store(m.debug)
-		}
-		if err != nil {
-			m.debugErr = fmt.Errorf("debug information of %s: %w", m.name(), err)
-		}
-	})
-	return m.debug, m.debugErr
+	info, err := m.file().debugInfo(m.finder())
+	if err != nil {
+		return info, fmt.Errorf("debug information of %s: %w", m.name(), err)
+	}
+	return info, nil
 }
 
 // findDebugFile finds the file with the module's DWARF and adds that file's
 // symbols to the module's own, which costs far less than opening the DWARF.
-func (m *Module) findDebugFile() error {
-	m.fileOnce.Do(func() {
-		if m.Object == nil {
-			return
-		}
-		m.debugFile, m.fileErr = m.finder().Debug(m.Object)
-		if m.debugFile != nil && m.debugFile != m.Object {
-			m.Object.AddSymbols(m.debugFile)
-			m.separate.Store(m.debugFile)
-		}
-	})
-	return m.fileErr
-}
+func (m *Module) findDebugFile() error { return m.file().findDebugFile(m.finder()) }
 
 func (m *Module) finder() *object.Finder {
 	if m.process == nil {
 		return new(object.Finder)
 	}
-	return &m.process.options.Finder
+	finder := m.process.options.Finder // a copy: the file may outlive the process
+	return &finder
 }
 
 // DebugFile returns the path of the separate file that the module's DWARF and
 // symbols come from; "" when they are in the object itself, there are none, or
 // they were not needed yet.
 func (m *Module) DebugFile() string {
-	if f := m.separate.Load(); f != nil {
+	if f := m.file().separate.Load(); f != nil {
 		return f.Path()
 	}
 	return ""

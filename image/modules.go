@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"diagnose/evidence"
-	"diagnose/image/object"
 )
 
 // Types of auxiliary vector entries (linux/auxvec.h).
@@ -32,7 +31,7 @@ type loader struct {
 
 	modules []*Module
 	exe     *Module
-	opened  []*object.File
+	opened  []*loadedFile
 	limits  []evidence.Limit
 }
 

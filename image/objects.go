@@ -15,7 +15,7 @@ import (
 // hundreds of libraries this is most of the time of opening it.
 func (l *loader) openObjects() {
 	type result struct {
-		file   *object.File
+		file   *loadedFile
 		limits []evidence.Limit
 		err    error
 	}
@@ -39,7 +39,7 @@ func (l *loader) openObjects() {
 		l.limits = append(l.limits, r.limits...)
 		if r.file != nil {
 			l.opened = append(l.opened, r.file)
-			l.modules[i].Object, l.modules[i].File = r.file, r.file.Path()
+			l.modules[i].Object, l.modules[i].File, l.modules[i].loaded = r.file.object, r.file.object.Path(), r.file
 		} else if len(r.limits) == 0 {
 			absent, reason = append(absent, l.modules[i]), r.err
 		}
@@ -77,7 +77,7 @@ func (l *loader) tellAbsent(absent []*Module, reason error) {
 // open returns the first candidate that is the file the process had mapped. If
 // there is none, limits describe the files that do not match, and err says why
 // no other was found.
-func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evidence.Limit, err error) {
+func (s *fileSource) open(m *Module, exe bool) (file *loadedFile, limits []evidence.Limit, err error) {
 	var mismatch []evidence.Limit
 	tried := map[string]bool{}
 	for _, c := range s.candidates(m, exe) {
@@ -92,11 +92,11 @@ func (s *fileSource) open(m *Module, exe bool) (file *object.File, limits []evid
 			}
 			continue
 		}
-		reason, doubt := m.compare(file)
+		reason, doubt := m.compare(file.object)
 		if reason == "" {
 			return file, doubt, nil
 		}
-		file.Close()
+		file.release()
 		mismatch = append(mismatch, evidence.Limit{Code: evidence.LimitOtherFile, Subject: m.Path, Severe: true, Reason: reason}.Worded())
 	}
 	if len(mismatch) > 0 {

@@ -60,7 +60,7 @@ func readCore(name string, data []byte, opts Options) (*Process, error) {
 	r := &coreReader{core: core, notes: notes, process: p}
 	r.setThreads()
 	r.truncation()
-	source := &fileSource{exe: opts.Exe, finder: &p.options.Finder}
+	source := &fileSource{exe: opts.Exe, finder: &p.options.Finder, files: opts.Files}
 	if strings.Contains(name, "/") {
 		source.beside = filepath.Dir(name)
 	}

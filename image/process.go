@@ -12,6 +12,8 @@ type Options struct {
 	// Exe overrides the executable's path; "" is what the process names.
 	Exe    string
 	Finder object.Finder
+	// Files, if set, keeps the files open for other processes.
+	Files *Files
 	// NoDemangle leaves linkage names as they are.
 	NoDemangle bool
 	// Progress, if set, is called with a line about each slow step.
@@ -63,7 +65,7 @@ type Process struct {
 	// loadOrder is the dynamic linker's; Modules when it could not be read.
 	loadOrder []*Module
 	// opened are the files to close.
-	opened []*object.File
+	opened []*loadedFile
 	// stackLimit is RLIMIT_STACK, 0 when it is not known (cores).
 	stackLimit uint64
 
@@ -166,16 +168,8 @@ func (p *Process) Close() error {
 		first = p.close()
 		p.close = nil
 	}
-	for _, m := range p.Modules {
-		if m.debug != nil && p.opened != nil {
-			m.debug.Close()
-		}
-		if f := m.separate.Swap(nil); f != nil {
-			f.Close()
-		}
-	}
 	for _, f := range p.opened {
-		if err := f.Close(); err != nil && first == nil {
+		if err := f.release(); err != nil && first == nil {
 			first = err
 		}
 	}

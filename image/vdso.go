@@ -33,7 +33,8 @@ func (l *loader) addVDSO() {
 		return
 	}
 	m.BuildID = m.Object.BuildID()
-	l.opened = append(l.opened, m.Object)
+	m.loaded = &loadedFile{object: m.Object}
+	l.opened = append(l.opened, m.loaded)
 	l.modules = append(l.modules, m)
 }
 

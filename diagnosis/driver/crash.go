@@ -65,6 +65,8 @@ func guardedRun[T any](run func() (*T, error)) (result *T, err error) {
 
 // analyse closes replays when it begins to replay.
 func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*evidence.Case, error) {
+	req.files = image.NewFiles()
+	defer req.files.Close()
 	a := newAnalysis(req)
 	recs, err := openRecordings(ctx, &a.req)
 	if err != nil {

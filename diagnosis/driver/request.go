@@ -60,6 +60,9 @@ type Request struct {
 
 	// Progress, if set, is called with the work that begins if it may take long.
 	Progress func(string)
+
+	// files keeps the objects' files open for all images of the analysis.
+	files *image.Files
 }
 
 // InputError says that the input cannot be analysed, for a reason outside of the tool: a file that
@@ -77,6 +80,7 @@ func (r *Request) imageOptions() image.Options {
 		Exe:        r.Exe,
 		NoDemangle: r.NoDemangle,
 		Progress:   r.Progress,
+		Files:      r.files,
 		Finder: object.Finder{
 			Sysroot:    r.Sysroot,
 			DebugDirs:  r.DebugDirs,
