@@ -123,6 +123,16 @@ func (t *Trace) Last(thread uint32) int {
 // Previous is the step before of the same thread; -1: there is none.
 func (t *Trace) Previous(n int) int { return int(t.steps[n].previous) }
 
+// Next is the step after of the same thread; -1: there is none.
+func (t *Trace) Next(n int) int {
+	for k := n + 1; k < len(t.steps); k++ {
+		if int(t.steps[k].previous) == n {
+			return k
+		}
+	}
+	return -1
+}
+
 // Location is a run of bytes of a register of a thread, or of memory.
 type Location struct {
 	Thread uint32 // of a register

@@ -39,7 +39,7 @@ func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 		return c.answer(t, s, 1)
 	}
 	hook := c.hooks.list[0]
-	if hook.step != nil {
+	if hook.step != nil && hook.At.PC == 0 {
 		if err := c.stepper.BeginWindow(t, hook.step); err != nil {
 			return err
 		}
@@ -119,6 +119,12 @@ func (c *controller) arrived(t *tracee.Thread) error {
 		return err
 	}
 	hook := c.hooks.list[0]
+	if hook.step != nil {
+		if err := errors.Join(c.stepper.BeginWindow(t, hook.step), c.hooks.next(t, hook.At)); err != nil {
+			return err
+		}
+		return c.goOn()
+	}
 	if hook.walk != nil {
 		if more, err := c.walkOn(t, hook.walk); err != nil || !more {
 			return err

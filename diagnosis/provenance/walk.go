@@ -226,7 +226,7 @@ func (f *follower) follow(l flow.Location, n int) {
 	for range mostSteps {
 		d := f.trace.Define(l, n)
 		var more bool
-		if f.implied(l, n, d) {
+		if f.implied(l, n, d) || f.contradicted(l, n, d) {
 			f.end(Undecided, n)
 			return
 		}
@@ -258,7 +258,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 			f.end(Pieces, f.pieced) // text of the program's start is no value of a word
 			return l, 0, false
 		}
-		f.way.AccessPC = f.ownPlace(used)
+		f.way.AccessPC, f.way.From = f.ownPlace(used), d.Part
 		f.end(Initial, -1)
 		return l, 0, false
 	case flow.Input:
@@ -296,6 +296,43 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)
+}
+
+// contradicted reports whether memory was found with another value than the step left there that last stored to it, as far as
+// the trace has seen: then it lacks a store. Memory that was freed is filled by the heap, and an object of before the trace is
+// not known to be one.
+func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool {
+	if l.Space != transfer.Memory || d.At < 0 || d.Part != l || l.Size > 8 || f.trace.Step(d.At).Library || len(d.From) != 1 || d.Kind != flow.Copied {
+		return false
+	}
+	stored, known := f.value(d.From[0], d.At)
+	if !known {
+		return false
+	}
+	found, known := f.loaded(l, n)
+	return known && found != stored
+}
+
+// loaded is the value that step n found in memory, if it put just that in a general register.
+func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
+	s := f.trace.Step(n)
+	if s.Inst == nil || s.Library {
+		return 0, false
+	}
+	for k := range s.Inst.Operands {
+		o := &s.Inst.Operands[k]
+		if o.IsMemory || o.IsImm || !o.Access.Writes() || !o.Reg.General() {
+			continue
+		}
+		to, next := flow.Register(s.Thread, o.Reg, l.Size), f.trace.Next(n)
+		if next < 0 || f.trace.Step(next).Library {
+			return 0, false
+		}
+		if d := f.trace.Define(to, next); d.At == n && d.Kind == flow.Copied && len(d.From) == 1 && d.From[0] == l {
+			return f.value(to, next)
+		}
+	}
+	return 0, false
 }
 
 // implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it

@@ -68,6 +68,8 @@ type Way struct {
 	End   EndKind
 	// PC is the program's own instruction at which it ends; 0: none.
 	PC evidence.Addr
+	// From are the bytes that had the value before the trace, of Initial.
+	From flow.Location
 	// Call is the function or system call, of Input, Returned and Freed.
 	Call string
 	// Object is that of Unset, Freed and Outside.

@@ -51,7 +51,12 @@ type Executed struct {
 }
 
 // StepWindow is the part of a thread from after its event From to the event that follows To.
-type StepWindow struct{ From, To uint64 }
+type StepWindow struct {
+	From, To uint64
+	// PC and Count say where behind the event From it begins: at the Count-th arrival. PC 0: at the event.
+	PC    evidence.Addr
+	Count uint64
+}
 
 // Stepped is an access, or a return from a function of the recording library.
 type Stepped struct {
@@ -136,21 +141,20 @@ func New(asked *Stepping, p *tracee.Process, b BreakSetter) *Stepper {
 	return &Stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*state{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
 
-// Begins returns the events after which the threads are stepped, with no other place than the
-// event.
+// Begins returns where the threads begin to be stepped.
 func (st *Stepper) Begins() map[evidence.Moment]*StepWindow {
 	begins := map[evidence.Moment]*StepWindow{}
 	for thread, w := range st.Windows {
 		// At each event, because the step before may not have been stepped to its end.
 		for ordinal := w.From; ordinal <= w.To && (ordinal == w.From || st.Share > 0); ordinal++ {
-			begins[evidence.Moment{Thread: thread, Ordinal: ordinal}] = &w
+			begins[evidence.Moment{Thread: thread, Ordinal: ordinal, PC: w.PC, Count: w.Count}] = &w
 		}
 	}
 	return begins
 }
 
-// BeginWindow starts stepping a thread that is in the engine and has done the event before its
-// window.
+// BeginWindow starts stepping a thread. It is in the engine and has done the event before its
+// window, or it is at the window's pc.
 func (st *Stepper) BeginWindow(t *tracee.Thread, w *StepWindow) error {
 	if st.threads[t] != nil {
 		return nil
@@ -164,7 +168,15 @@ func (st *Stepper) BeginWindow(t *tracee.Thread, w *StepWindow) error {
 		return err
 	}
 	st.threads[t] = &state{to: w.To, low: tracee.StackLow(r), top: r.StackHigh}
-	return st.runUpTo(t, regs.Rip)
+	if w.PC == 0 {
+		return st.runUpTo(t, regs.Rip)
+	}
+	if err := st.noteEvent(t); err != nil {
+		return err
+	}
+	st.observe(t, &regs, true)
+	st.tell(t, &regs, false, 0)
+	return nil
 }
 
 // noteEvent updates the state of a thread that leaves the library.
