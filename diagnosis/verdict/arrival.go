@@ -1,11 +1,13 @@
 package verdict
 
 import (
+	"context"
 	"fmt"
 
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
@@ -35,16 +37,23 @@ const mostArrivals = 20_000
 // userSpace is the end of the addresses that a program can have.
 const userSpace = 1 << 47
 
+// errPassed says that an instruction was executed too often to stop each time.
+var errPassed = fmt.Errorf("passed more than %d times", mostArrivals)
+
 // last is the Moment of the last arrival. Its Count is 0 if there was none.
-func (w *work) last(a arrivals) (found evidence.Moment, err error) {
+func (w *work) last(a arrivals) (evidence.Moment, error) {
+	return lastArrival(w.ctx, w.rec, w.Image, a)
+}
+
+func lastArrival(ctx context.Context, rec *record.Recording, files image.Options, a arrivals) (found evidence.Moment, err error) {
 	if a.pc == 0 || a.pc >= userSpace || a.ordinal == 0 {
 		return found, nil
 	}
-	opts := replay.WatchRequest{Common: replay.Common{Image: w.Image}}
+	opts := replay.WatchRequest{Common: replay.Common{Image: files}}
 	passed := 0
 	do := func(s *replay.Stopped) error {
 		if passed++; passed > mostArrivals {
-			return fmt.Errorf("the instruction at %v was passed more than %d times after event %d of thread %d", a.pc, mostArrivals, a.ordinal-a.events, a.thread)
+			return fmt.Errorf("the instruction at %v, after event %d of thread %d: %w", a.pc, a.ordinal-a.events, a.thread, errPassed)
 		}
 		regs, err := s.Registers()
 		if err == nil && (a.is == nil || a.is(&regs)) {
@@ -61,7 +70,7 @@ func (w *work) last(a arrivals) (found evidence.Moment, err error) {
 		opts.Watches = a.before.watches
 		opts.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{a.before.hit: func(*replay.Hit, *replay.Stopped) error { return replay.ErrEnough }}
 	}
-	_, err = replay.Run(w.ctx, w.rec, opts)
+	_, err = replay.Run(ctx, rec, opts)
 	return found, err
 }
 
@@ -104,10 +113,14 @@ func (w *work) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
 
 // lastEvent is the failing thread's last event before it failed.
 func (w *work) lastEvent(schedule eventlog.Schedule) uint64 {
-	if w.Handled != nil {
-		return w.Handled.Ordinal - 1
+	return lastEvent(w.rec.Manifest.Outcome.Thread, w.Handled, schedule)
+}
+
+func lastEvent(failing uint32, handled *eventlog.HandledSignal, schedule eventlog.Schedule) uint64 {
+	if handled != nil {
+		return handled.Ordinal - 1
 	}
-	return schedule.Events()[w.rec.Manifest.Outcome.Thread]
+	return schedule.Events()[failing]
 }
 
 // lastNear looks behind the last event, then behind more.

@@ -207,11 +207,7 @@ func (c *chain) damaged() string {
 	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
 		return "the stack guard of " + evidence.ShortName(f.Site.Function)
 	case f.Object != nil:
-		text := fmt.Sprintf("%s of %s", c.victim.name, wording.Count(f.Object.Size, "byte"))
-		if a := f.Object.Allocated; a != nil && a.Site != nil {
-			text += " allocated in " + siteText(a.Site)
-		}
-		return text
+		return c.victim.name + " of " + sizeText(f.Object)
 	}
 	return c.victim.name
 }
@@ -346,15 +342,11 @@ func (c *chain) freedCause() *evidence.Cause {
 	if out.Variable == "" {
 		out.Variable = c.victim.name
 	}
-	object := "the object of " + wording.Count(f.Object.Size, "byte")
-	if a := f.Object.Allocated; a != nil && a.Site != nil {
-		object += " allocated in " + siteText(a.Site)
-	}
 	again := "uses"
 	if c.victim.kind == evidence.CauseDoubleFree {
 		again = "frees"
 	}
-	out.Summary = fmt.Sprintf("%s freed %s", where(&c.made.seen), object)
+	out.Summary = fmt.Sprintf("%s freed the object of %s", where(&c.made.seen), sizeText(f.Object))
 	s, known := c.Case.Failure.Site, evidence.FromCore
 	if c.victim.use && f.Site != nil {
 		s, known = f.Site, f.Proof
@@ -367,6 +359,15 @@ func (c *chain) freedCause() *evidence.Cause {
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
 	}
 	return out
+}
+
+// sizeText is an object's size and where it was allocated.
+func sizeText(o *evidence.HeapObject) string {
+	text := wording.Count(o.Size, "byte")
+	if a := o.Allocated; a != nil && a.Site != nil {
+		text += " allocated in " + siteText(a.Site)
+	}
+	return text
 }
 
 // usedAfterFree is for a bad value that was read from memory which had been freed.

@@ -3,6 +3,7 @@ package verdict
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,6 +59,11 @@ func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 // store further on says nothing of what comes before it, and so the cause ends at that store. The
 // story has all of them.
 func (c *chain) credit(cause *evidence.Cause, x *change) {
+	if x.link == noLink && c.victim.damaged() && c.victim.kind == evidence.CauseUseAfterFree && c.made.seen.Site != nil {
+		// The store alone decided nothing; the object's free did.
+		cause.Site = c.made.seen.Site
+		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", where(&c.made.seen), sizeText(c.victim.finding.Object), where(&c.links[0].seen))
+	}
 	if x.link < 0 || x.link >= c.headline() {
 		return
 	}
@@ -228,22 +234,51 @@ func (c *chain) objectEvent(at evidence.Moment) *evidence.Event {
 // eachCall does something at each call of the heap's function that the link's place
 // makes.
 func (c *chain) eachCall(do func(*replay.Stopped) error) []replay.Break {
-	const most = 5000 // each time the stack is walked
-	calls := 0
+	const most = 20_000 // each may need a walk of the stack
+	calls, wanted := 0, place{c.made.seen.Site.File, c.made.seen.Site.Function, c.made.seen.Site.Line}
+	// direct are the calls that the program's own code makes, by the address that they return to: which are wanted.
+	direct := map[evidence.Addr]bool{}
 	return []replay.Break{{PC: c.made.call.entry, Changes: true, Do: func(s *replay.Stopped) error {
 		if calls++; calls > most {
 			return fmt.Errorf("%s is called more than %d times", c.made.call.name, most)
 		}
-		p, err := s.Process()
+		back, err := returnAddress(s)
 		if err != nil {
 			return err
 		}
-		site, err := ownPlace(p)
-		if err != nil || site == nil || *site != (place{c.made.seen.Site.File, c.made.seen.Site.Function, c.made.seen.Site.Line}) {
-			return err
+		is, known := direct[back]
+		if !known {
+			p, err := s.Process()
+			if err != nil {
+				return err
+			}
+			site, frame, err := ownPlace(p)
+			if err != nil || site == nil {
+				return err
+			}
+			if is = *site == wanted; frame == 1 {
+				direct[back] = is
+			}
+		}
+		if !is {
+			return nil
 		}
 		return do(s)
 	}}}
+}
+
+// returnAddress is where the function returns to at whose first instruction the process is.
+func returnAddress(s *replay.Stopped) (evidence.Addr, error) {
+	regs, err := s.Registers()
+	if err != nil {
+		return 0, err
+	}
+	sp, _ := regs.Get(image.RSP)
+	var word [8]byte
+	if _, err := s.ReadMemory(evidence.Addr(sp), word[:]); err != nil {
+		return 0, err
+	}
+	return evidence.Addr(binary.LittleEndian.Uint64(word[:])), nil
 }
 
 // keepFreed withholds the free that the thread is about to make.
@@ -273,25 +308,25 @@ type place struct {
 	line           int
 }
 
-// ownPlace is where the stopped thread is in the program's own code; nil if it is not
+// ownPlace is where the stopped thread is in the program's own code, and the number of that frame; nil if it is not
 // known.
-func ownPlace(p *image.Process) (*place, error) {
+func ownPlace(p *image.Process) (at *place, frame int, err error) {
 	thread := p.FailingThread()
 	if thread == nil {
-		return nil, errNoThread
+		return nil, 0, errNoThread
 	}
 	const frames = 64
 	u := unwind.New(p)
 	stack := u.Walk(thread, frames)
 	u.Symbolize(stack.Frames)
-	for _, f := range stack.Frames {
+	for i, f := range stack.Frames {
 		for _, call := range f.Calls {
 			if s := &call.Site; !image.LibraryCode(s) {
-				return &place{s.File, s.Function, s.Line}, nil
+				return &place{s.File, s.Function, s.Line}, i, nil
 			}
 		}
 	}
-	return nil, nil
+	return nil, 0, nil
 }
 
 // valueReplaced gives the bad value's memory another value, right before the last time

@@ -2,9 +2,8 @@ package verdict
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,25 +12,30 @@ import (
 	"diagnose/flow"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
 	"diagnose/internal/wording"
-	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // exact follows values through a trace of the failing run. It is made once, when it is first asked.
 type exact struct {
 	rec     *record.Recording
+	process *image.Process // nil: there is no core
+	handled *eventlog.HandledSignal
 	failure *evidence.Failure
 	source  func(*evidence.Site) (string, bool)
 	program *provenance.Image
 	trace   *flow.Trace
+	// whole: the trace is of the whole run, not of its end.
+	whole bool
 	// err says why there is no trace; tried: it was looked for.
 	err   error
 	tried bool
 }
 
 func newExact(in *Input) *exact {
-	x := &exact{rec: in.Failing[0], source: in.SourceLine}
+	x := &exact{rec: in.Failing[0], process: in.Process, handled: in.Handled, source: in.SourceLine}
 	if in.Case != nil {
 		x.failure = &in.Case.Failure
 	}
@@ -40,82 +44,6 @@ func newExact(in *Input) *exact {
 	}
 	return x
 }
-
-// errLong says that the run has too many instructions to follow each.
-var errLong = errors.New("the run is too long to follow each of its instructions")
-
-// record makes the trace: of the whole run, or if that is too long of as much before the failure as can be followed.
-func (x *exact) record(ctx context.Context, opts image.Options, say func(string, ...any)) error {
-	if x.tried {
-		return x.err
-	}
-	x.tried = true
-	ctx, cancel := context.WithTimeout(ctx, mostTraced)
-	defer cancel()
-	q := flow.Request{Most: mostFollowed, Image: opts, Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}
-	x.trace, x.err = flow.Record(ctx, x.rec, q)
-	if x.err != nil || !x.trace.Cut {
-		return x.err
-	}
-	x.trace, x.err = nil, errLong
-	for _, q.Windows = range x.lastEvents(256, 16, 1) {
-		switch t, err := flow.Record(ctx, x.rec, q); {
-		case err != nil:
-			x.err = err
-			return err
-		case !t.Cut:
-			x.trace, x.err = t, nil
-			return nil
-		}
-	}
-	return x.err
-}
-
-// mostFollowed bounds the instructions of a trace, 10 to 30 us each, mostTraced the time for all traces.
-const (
-	mostFollowed = 300_000
-	mostTraced   = time.Minute
-)
-
-// lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
-// events than. The numbers descend.
-func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
-	type event struct {
-		thread  uint32
-		ordinal uint64
-	}
-	before := map[uint32]uint64{} // the threads' last events of before the tail
-	var tail []event              // the last events of all threads
-	for e, err := range x.rec.Log.Ordered() {
-		if e == nil || err != nil {
-			break
-		}
-		if tail = append(tail, event{e.Thread, e.Ordinal}); len(tail) > numbers[0] {
-			before[tail[0].thread] = tail[0].ordinal
-			tail = tail[1:]
-		}
-	}
-	for _, n := range numbers {
-		for ; len(tail) > n; tail = tail[1:] {
-			before[tail[0].thread] = tail[0].ordinal
-		}
-		if len(before) == 0 {
-			continue // there are no more
-		}
-		windows := map[uint32]replay.StepWindow{}
-		for _, e := range slices.Backward(tail) { // a thread that begins in the tail is stepped from its first event on
-			windows[e.thread] = replay.StepWindow{From: e.ordinal, To: untilEnd}
-		}
-		for thread, ordinal := range before {
-			windows[thread] = replay.StepWindow{From: ordinal, To: untilEnd}
-		}
-		list = append(list, windows)
-	}
-	return list
-}
-
-// untilEnd is the last event of a window that ends with the run.
-const untilEnd = 1<<63 - 1
 
 // way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
 func (x *exact) way(v *victim) *provenance.Way {
@@ -449,16 +377,55 @@ func (w *work) followed(v *victim) *followed {
 	return &followed{w.exact, way, cause}
 }
 
-// refusedFree follows a pointer that free did not accept.
-func (w *work) refusedFree() error {
-	name := w.Case.Failure.Pointer
-	if name == "" {
-		name = "the pointer that was freed"
+// beforeTrace is the memory that had the bad value before a trace of the end of the run, and still has it; nil: there is none, or it is
+// the victim itself.
+func (w *work) beforeTrace(v *victim) *victim {
+	x := w.exact
+	if v.damaged() || v.use || v.outside != nil || x.trace == nil || x.whole {
+		return nil
 	}
-	if f := w.followed(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
+	way := x.way(v)
+	if way == nil || way.End != provenance.Initial {
+		return nil
+	}
+	from := way.From
+	if from.Space != transfer.Memory || from.Size > wordSize || from.Addr == v.start || x.trace.Define(from, x.trace.Len()-1).Kind != flow.Before {
+		return nil
+	}
+	earlier := &victim{kind: v.kind, name: v.name, start: from.Addr, size: from.Size}
+	word := make([]byte, wordSize)
+	if _, err := w.Process.ReadMemory(from.Addr, word[:from.Size]); err != nil {
+		return nil
+	}
+	value := binary.LittleEndian.Uint64(word)
+	earlier.value = &value
+	return earlier
+}
+
+// tracedAlone is for a failure whose value is in no memory that the case names: a trace may show where it came from.
+func (w *work) tracedAlone() {
+	name := w.Case.Failure.Pointer
+	switch {
+	case w.Case.Failure.Kind == evidence.InvalidFree && name == "":
+		name = "the pointer that was freed"
+	case name != "":
+	case w.Case.Failure.Kind == evidence.DivisionByZero:
+		name = "the divisor"
+	case w.Case.Failure.Fault == nil:
+		return
+	default:
+		name = "the address"
+		for _, step := range w.Case.Failure.Origin {
+			if step.Symbol != "" {
+				name = step.Symbol
+				break
+			}
+		}
+	}
+	v := victim{kind: evidence.CauseBadValue, name: name}
+	if f := w.followed(&v); f != nil {
 		w.out.Causes = append(w.out.Causes, *f.cause)
 	}
-	return nil
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on

@@ -26,8 +26,9 @@ func (w *work) memory() error {
 			victims = []victim{w.resultVictim(from.result)}
 		}
 	}
-	if len(victims) == 0 && w.Case.Failure.Kind == evidence.InvalidFree {
-		return w.refusedFree()
+	if len(victims) == 0 {
+		w.tracedAlone()
+		return nil
 	}
 	return w.back(victims, from)
 }
@@ -64,6 +65,9 @@ func (w *work) back(victims []victim, from beginning) error {
 			break
 		}
 		found := w.followed(&v)
+		if earlier := w.beforeTrace(&v); found == nil && earlier != nil {
+			v = *earlier
+		}
 		c, err := w.search(v, from, found)
 		switch {
 		case c == nil && err == nil:

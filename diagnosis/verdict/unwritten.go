@@ -9,7 +9,6 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
@@ -77,11 +76,7 @@ func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
 func (c *chain) besideCause() *evidence.Cause {
 	o := c.beside
 	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: c.victim.name, Site: c.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
-	object := "an object of " + wording.Count(o.Size, "byte")
-	if a := o.Allocated; a != nil && a.Site != nil {
-		object += " allocated in " + siteText(a.Site)
-	}
-	text := fmt.Sprintf("reads %s, which is %s the end of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "past"), object)
+	text := fmt.Sprintf("reads %s, which is %s the end of an object of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "past"), sizeText(o))
 	if out.Site != nil {
 		text = siteText(out.Site) + " " + text
 	}

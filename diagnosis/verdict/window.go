@@ -1,0 +1,191 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image"
+	"diagnose/image/unwind"
+	"diagnose/internal/wording"
+	"diagnose/replay"
+)
+
+// The bounds of traces.
+const (
+	// mostFollowed bounds the instructions of one, 10 to 30 us each, mostTraced the time for all.
+	mostFollowed = 300_000
+	mostTraced   = time.Minute
+	// mostShort is the processor time of a process that may have so few instructions; its start takes most of it.
+	mostShort = 20 * time.Millisecond
+	// untilEnd is the last event of a window that ends with the run.
+	untilEnd = 1<<63 - 1
+)
+
+// errLong says that the run has too many instructions to follow each.
+var errLong = errors.New("the run is too long to follow each of its instructions")
+
+// tracing makes traces of the end of a run.
+type tracing struct {
+	*exact
+	ctx     context.Context
+	request flow.Request
+}
+
+// record makes the trace: of the whole run, or if that is too long of as much before the failure as can be followed.
+func (x *exact) record(ctx context.Context, opts image.Options, say func(string, ...any)) error {
+	if x.tried {
+		return x.err
+	}
+	x.tried = true
+	ctx, cancel := context.WithTimeout(ctx, mostTraced)
+	defer cancel()
+	t := &tracing{exact: x, ctx: ctx, request: flow.Request{Most: mostFollowed, Image: opts,
+		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}}
+	x.err = t.longest()
+	return x.err
+}
+
+// longest makes the longest trace that the bounds allow.
+func (t *tracing) longest() error {
+	if times := &t.rec.Manifest.Times; time.Duration(times.UserNS+times.SystemNS) < mostShort {
+		if fits, err := t.try(nil); err != nil || fits {
+			t.whole = fits
+			return err
+		}
+	}
+	list := t.lastEvents(256, 16, 1)
+	for _, windows := range slices.Backward(list) {
+		if fits, err := t.try(windows); err != nil {
+			return err
+		} else if !fits {
+			break
+		}
+	}
+	if t.trace == nil {
+		if err := t.near(); err != nil {
+			return err
+		}
+	}
+	if t.trace == nil {
+		return errLong
+	}
+	return nil
+}
+
+// try makes the trace of these windows, unless it has too many instructions.
+func (t *tracing) try(windows map[uint32]replay.StepWindow) (fits bool, err error) {
+	q := t.request
+	q.Windows = windows
+	trace, err := flow.Record(t.ctx, t.rec, q)
+	if err != nil || trace.Cut {
+		return false, err
+	}
+	t.trace = trace
+	return true, nil
+}
+
+// lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
+// events than. The numbers descend.
+func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
+	type event struct {
+		thread  uint32
+		ordinal uint64
+	}
+	before := map[uint32]uint64{} // the threads' last events of before the tail
+	var tail []event              // the last events of all threads
+	for e, err := range x.rec.Log.Ordered() {
+		if e == nil || err != nil {
+			break
+		}
+		if tail = append(tail, event{e.Thread, e.Ordinal}); len(tail) > numbers[0] {
+			before[tail[0].thread] = tail[0].ordinal
+			tail = tail[1:]
+		}
+	}
+	for _, n := range numbers {
+		for ; len(tail) > n; tail = tail[1:] {
+			before[tail[0].thread] = tail[0].ordinal
+		}
+		if len(before) == 0 {
+			continue // there are no more
+		}
+		windows := map[uint32]replay.StepWindow{}
+		for _, e := range slices.Backward(tail) { // a thread that begins in the tail is stepped from its first event on
+			windows[e.thread] = replay.StepWindow{From: e.ordinal, To: untilEnd}
+		}
+		for thread, ordinal := range before {
+			windows[thread] = replay.StepWindow{From: ordinal, To: untilEnd}
+		}
+		list = append(list, windows)
+	}
+	return list
+}
+
+// near is for a run that has too many instructions after its last event. The failing thread is followed from
+// where it last entered the functions that it was in, the innermost first; or, in a loop of one of them, from one of the times
+// before that it came to the failing instruction.
+func (t *tracing) near() error {
+	thread := t.rec.Manifest.Outcome.Thread
+	list := t.lastEvents(1)
+	if len(list) == 0 || t.process == nil || t.process.FailingThread() == nil {
+		return nil
+	}
+	schedule, err := t.rec.Log.Schedule()
+	at := lastEvent(thread, t.handled, schedule)
+	if err != nil && len(schedule) == 0 || at == 0 {
+		return err
+	}
+	from := func(m evidence.Moment) (bool, error) {
+		windows := maps.Clone(list[0])
+		windows[thread] = replay.StepWindow{From: at, To: untilEnd, PC: m.PC, Count: m.Count}
+		return t.try(windows)
+	}
+	frames := unwind.New(t.process).Walk(t.process.FailingThread(), mostFrames).Frames
+	for i := range frames {
+		m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: t.entry(&frames[i]), thread: thread, ordinal: at, events: 1})
+		if err != nil && !errors.Is(err, errPassed) {
+			return err
+		}
+		if err != nil {
+			continue // a function that is called very often
+		}
+		if m.Count == 0 {
+			break // it was entered before the last event, as those around it were
+		}
+		if fits, err := from(m); err != nil || !fits && t.trace != nil {
+			return err
+		} else if !fits {
+			break
+		}
+	}
+	if t.trace != nil || len(frames) == 0 {
+		return nil
+	}
+	m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: frames[0].PC(), thread: thread, ordinal: at, events: 1})
+	if err != nil && !errors.Is(err, errPassed) {
+		return err
+	}
+	for _, back := range []uint64{1, 30, 1000} { // each fits if the one after it does
+		if m.Count <= back {
+			break
+		}
+		if fits, err := from(evidence.Moment{PC: m.PC, Count: m.Count - back}); err != nil || !fits {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is the first instruction of the function of a frame; 0: it is not known.
+func (t *tracing) entry(f *unwind.Frame) evidence.Addr {
+	calls := t.process.Symbolize(f.PC(), f.Lookup)
+	if len(calls) == 0 || calls[len(calls)-1].Site.Function == "" {
+		return 0
+	}
+	return f.PC() - evidence.Addr(calls[len(calls)-1].Site.FunctionOffset)
+}
