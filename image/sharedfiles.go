@@ -11,7 +11,7 @@ import (
 	"diagnose/image/object"
 )
 
-// Files keeps the files of objects open, with what was read of their debug information, for the processes that
+// Files keeps the files of objects open, with the debug information that was read from them, for the processes that
 // are opened with it (Options.Files): the images of one program at many moments then read them once. It is safe for
 // concurrent use.
 type Files struct {

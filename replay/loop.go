@@ -159,7 +159,7 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 
 // trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
-	if c.stepper.Steps(t) && tracee.IsStepTrap(s.Code) {
+	if c.stepper.Steps(t) && (tracee.IsStepTrap(s.Code) || s.Code == tracee.TrapHandler) {
 		spent, err := c.stepper.Stepped(t, &s.Regs)
 		if err != nil {
 			return err

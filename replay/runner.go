@@ -120,7 +120,7 @@ func (r *runner) raised(t *tracee.Thread) (syscall.Signal, error) {
 		return 0, err
 	}
 	control.Raised = uint64(t.Index)
-	if err := r.process.WriteStruct(r.process.Control, control); err != nil {
+	if err := r.process.WriteControl(control); err != nil {
 		return 0, err
 	}
 	return raise.Signal, ptrace.SetSiginfo(t.TID, raise.Info)

@@ -126,7 +126,7 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 	}
 	c.watch.watchProcess(c.PID, c.Control)
 	c.loading, c.Started = nil, true
-	return 1, c.WriteStruct(c.Control, control)
+	return 1, c.WriteControl(control)
 }
 
 func setPath(field *[1024]byte, path string) error {

@@ -112,7 +112,7 @@ func (s *Stopped) HandOver(wait func(pid int) error) error {
 	if control, err := c.ReadControl(); err == nil {
 		c.result.Events = control.Consumed
 		control.Tracer = 0
-		if err := c.WriteStruct(c.Control, control); err != nil {
+		if err := c.WriteControl(control); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err := c.WriteSites(c.Stage().Sites, control, control.PatchCount); err != nil {
 			return err
 		}
-		if err := c.WriteStruct(c.Control, control); err != nil {
+		if err := c.WriteControl(control); err != nil {
 			return err
 		}
 		if err := c.tracing.InstallProbes(t, s); err != nil {

@@ -53,7 +53,7 @@ type Executed struct {
 // StepWindow is the part of a thread from after its event From to the event that follows To.
 type StepWindow struct {
 	From, To uint64
-	// PC and Count say where behind the event From it begins: at the Count-th arrival. PC 0: at the event.
+	// PC and Count say where after the event From it begins: at the Count-th arrival. PC 0: at the event.
 	PC    evidence.Addr
 	Count uint64
 }

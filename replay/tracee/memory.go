@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"unsafe"
 
 	"diagnose/replay/ptrace"
 )
@@ -97,18 +98,18 @@ type Words struct {
 	Data []byte
 }
 
-// ReadStruct reads one of the Raw types of package agent.
+// ReadStruct reads one of the Raw types of package agent. They have the layout of the C structures, without padding, so their
+// bytes are read in place: each stop of a replay reads some.
 func ReadStruct[T any](m io.ReaderAt, addr uint64) (*T, error) {
 	v := new(T)
-	p := make([]byte, binary.Size(v))
-	if _, err := m.ReadAt(p, int64(addr)); err != nil {
-		return nil, err
-	}
-	if _, err := binary.Decode(p, binary.LittleEndian, v); err != nil {
+	if _, err := m.ReadAt(bytesOf(v), int64(addr)); err != nil {
 		return nil, err
 	}
 	return v, nil
 }
+
+// bytesOf is the memory of a structure of numbers.
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
 // Span is a range of addresses, [start, end).
 type Span struct{ Start, End uint64 }

@@ -1,7 +1,6 @@
 package tracee
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -167,13 +166,9 @@ func (p *Process) ThreadNumbered(index uint32) *Thread {
 	return nil
 }
 
-// WriteStruct writes one of the Raw types of package agent.
-func (p *Process) WriteStruct(addr uint64, v any) error {
-	encoded, err := binary.Append(nil, binary.LittleEndian, v)
-	if err != nil {
-		return err
-	}
-	_, err = p.Memory.WriteAt(encoded, int64(addr))
+// WriteControl writes the engine's control.
+func (p *Process) WriteControl(control *agent.RawControl) error {
+	_, err := p.Memory.WriteAt(bytesOf(control), int64(p.Control))
 	return err
 }
 

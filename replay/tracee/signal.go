@@ -13,6 +13,9 @@ const (
 	TrapTrace      = 2 // TRAP_TRACE
 	TrapBreakpoint = 1 // TRAP_BRKPT
 	TrapHardware   = 4 // TRAP_HWBKPT
+	// TrapHandler is of the stop at a handler's first instruction, of a thread that is stepped (kernel/signal.c,
+	// signal_setup_done; kernel/ptrace.c, ptrace_notify).
+	TrapHandler = int32(unix.SIGTRAP)
 )
 
 // IsStepTrap reports whether a SIGTRAP with this code may be the end of a single step. The kernel

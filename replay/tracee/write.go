@@ -164,5 +164,5 @@ func (p *Process) StopAt(thread uint32, ordinal uint64) error {
 		return err
 	}
 	control.StopThread, control.StopAt = thread, ordinal
-	return p.WriteStruct(p.Control, control)
+	return p.WriteControl(control)
 }
