@@ -49,6 +49,75 @@ func (f *follower) bound(list []int) (l flow.Location, n int, ok bool) {
 	return l, 0, false
 }
 
+// looped ends the way at the loop that counted to the value, unless most of the value was there when the loop began: a number
+// that was larger than what was counted, and no good address. list are as for bound, to is what the latest made.
+func (f *follower) looped(list []int, to flow.Location) bool {
+	const many = 16 // rounds of a loop that had begun before the trace
+	first, times, began := f.uncounted(to, list[0]+1)
+	if !began && times < many {
+		return false
+	}
+	if began && (f.used == nil || magnitude(first, to.Size) > magnitude(*f.used-first, to.Size) && !f.points(first, list[0])) {
+		return false
+	}
+	at := f.condition(list)
+	if at < 0 {
+		return false
+	}
+	f.end(Loop, at)
+	return true
+}
+
+// uncounted is the value that the count had before its instruction made it the first time of so many, if the trace has it.
+func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, known bool) {
+	pc := evidence.Addr(0)
+	for range mostSteps {
+		d := f.trace.Define(l, n)
+		from := f.operands(d)
+		switch {
+		case d.At >= 0 && d.Kind == flow.Copied:
+		case d.At >= 0 && len(from) == 1 && (pc == 0 || pc == f.trace.Step(d.At).PC) && counts(f.trace.Step(d.At).Inst):
+			pc = f.trace.Step(d.At).PC
+			times++
+		default:
+			first, known = f.value(l, n)
+			return first, times, known
+		}
+		l, n = from[0], d.At
+	}
+	return 0, times, false
+}
+
+// counts reports whether an instruction adds a constant, if one of its operands is a constant.
+func counts(inst *x86.Inst) bool {
+	switch inst.Op {
+	case "add", "sub", "inc", "dec", "lea":
+		return true
+	}
+	return false
+}
+
+// condition is the step of a loop's latest round that compares the count with a constant and branches; or else the one that jumps
+// back. -1: there is neither.
+func (f *follower) condition(list []int) int {
+	pc, back := f.trace.Step(list[0]).PC, -1
+	for at := list[0]; at > list[1]; at = f.trace.Previous(at) {
+		s := f.trace.Step(at)
+		if s.Library || s.Inst == nil || s.Inst.Flow != x86.FlowBranch && s.Inst.Flow != x86.FlowJump {
+			continue
+		}
+		if s.Inst.HasTarget && s.Inst.Target <= s.Inst.PC && f.trace.Register(at, x86.RSP) == f.trace.Register(list[0], x86.RSP) {
+			back = at
+		}
+		for _, flag := range transfer.Condition(s.Inst) {
+			if d := f.trace.Define(f.located(at, flag), at); d.At > list[2] && len(values(d)) == 1 && f.isCount(values(d)[0], d.At, pc) {
+				return at
+			}
+		}
+	}
+	return back
+}
+
 // isCount reports whether bytes come, by copies and additions of constants, from a step of the instruction that counts.
 func (f *follower) isCount(l flow.Location, n int, pc evidence.Addr) bool {
 	for range 32 {

@@ -178,6 +178,25 @@ func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind L
 	return 0, 0, false
 }
 
+// counted chooses of two numbers of a sum the one that a loop counts, if the other one stays as it is.
+func (f *follower) counted(d flow.Definition, from []flow.Location) (k int, ok bool) {
+	switch f.trace.Step(d.At).Inst.Op {
+	case "add", "sub", "lea":
+	default:
+		return 0, false
+	}
+	const rounds = 3
+	_, first, _ := f.uncounted(from[0], d.At)
+	_, second, _ := f.uncounted(from[1], d.At)
+	switch {
+	case first >= rounds && second == 0:
+		return 0, true
+	case second >= rounds && first == 0:
+		return 1, true
+	}
+	return 0, false
+}
+
 func magnitude(v uint64, size int) uint64 {
 	shift := 64 - 8*size
 	if s := int64(v<<shift) >> shift; s < 0 {

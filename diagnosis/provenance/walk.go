@@ -24,10 +24,9 @@ type Program interface {
 	Function(pc evidence.Addr) string
 }
 
-// Failing follows the value that the failing instruction, the last step of a thread, could not use. ok is false if the
-// instruction reads no such value.
-func Failing(t *flow.Trace, p Program, thread uint32) (w *Way, ok bool) {
-	n := t.Last(thread)
+// Failing follows the value that the failing instruction, step n, could not use. ok is false if the
+// instruction reads no such value, or n is negative.
+func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	if n < 0 {
 		return nil, false
 	}
@@ -118,9 +117,8 @@ func (f *follower) typed(n, k int) *Way {
 	return f.way
 }
 
-// Damaged follows memory that should not have been written: from the last store to it to what led that store there.
-func Damaged(t *flow.Trace, p Program, thread uint32, addr evidence.Addr, size int) (w *Way, ok bool) {
-	n := t.Last(thread)
+// Damaged follows memory that should not have been written: from the last store to it up to step n to what led that store there.
+func Damaged(t *flow.Trace, p Program, n int, addr evidence.Addr, size int) (w *Way, ok bool) {
 	if n < 0 {
 		return nil, false
 	}
@@ -165,6 +163,8 @@ type follower struct {
 	counts map[evidence.Addr][]int
 	// depth bounds the ways within ways.
 	depth int
+	// used is the value that the way began with, or of the operand that it has followed since; nil: it is not known.
+	used *uint64
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
@@ -224,6 +224,9 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 func (f *follower) follow(l flow.Location, n int) {
 	f.counts = map[evidence.Addr][]int{}
 	for range mostSteps {
+		if v, known := f.value(l, n); known && len(f.counts) == 0 {
+			f.used = &v
+		}
 		d := f.trace.Define(l, n)
 		var more bool
 		if f.implied(l, n, d) || f.contradicted(l, n, d) {
@@ -258,7 +261,10 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 			f.end(Pieces, f.pieced) // text of the program's start is no value of a word
 			return l, 0, false
 		}
-		f.way.AccessPC, f.way.From = f.ownPlace(used), d.Part
+		f.way.AccessPC, f.way.From, f.way.ReadPC = f.ownPlace(used), d.Part, f.trace.Step(used).PC
+		if v, known := f.loaded(d.Part, used); known {
+			f.way.Value = &v
+		}
 		f.end(Initial, -1)
 		return l, 0, false
 	case flow.Input:
@@ -471,12 +477,15 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		return l, 0, false
 	}
 	f.counts[pc] = append(f.counts[pc], d.At)
+	from := f.operands(d)
 	if list := f.counts[pc]; len(list) >= 3 {
 		if l, n, ok := f.bound(list); ok {
 			return l, n, true
 		}
+		if len(from) == 1 && f.looped(list, d.Part) {
+			return l, 0, false
+		}
 	}
-	from := f.operands(d)
 	switch len(from) {
 	case 0:
 		f.end(Constant, d.At)
@@ -489,7 +498,12 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 			f.link(Computed, d.At, d.Part)
 			return l, n, true
 		}
-		if k, kind, ok := f.wrong(d, from); ok {
+		k, kind, ok := f.wrong(d, from)
+		if !ok {
+			kind = Computed
+			k, ok = f.counted(d, from)
+		}
+		if ok {
 			f.link(kind, d.At, d.Part)
 			return from[k], d.At, true
 		}

@@ -57,6 +57,9 @@ const (
 	// Made: it is in a constant table, to which an object that was made at PC points: a virtual function that the
 	// object's type does not have.
 	Made
+	// Loop: a loop counted to it. PC is the condition by which the loop went on, or the jump back to its start if no condition
+	// concerns the count.
+	Loop
 	// Initial: it is of before the trace: a variable's initial value, an argument of the program.
 	Initial
 )
@@ -68,8 +71,11 @@ type Way struct {
 	End   EndKind
 	// PC is the program's own instruction at which it ends; 0: none.
 	PC evidence.Addr
-	// From are the bytes that had the value before the trace, of Initial.
-	From flow.Location
+	// From are the bytes that had the value before the trace, of Initial, and ReadPC is the instruction that read them. Value is what
+	// it read, if that is known.
+	From   flow.Location
+	ReadPC evidence.Addr
+	Value  *uint64
 	// Call is the function or system call, of Input, Returned and Freed.
 	Call string
 	// Object is that of Unset, Freed and Outside.

@@ -34,12 +34,13 @@ func followOne(t *testing.T, p *recordtest.Program) {
 		t.Fatalf("%v, cut %v", err, trace != nil && trace.Cut)
 	}
 	thread := rec.Manifest.Outcome.Thread
+	last := trace.Last(thread)
 	var w *Way
 	ok := true
 	if p.Ends == "SIGABRT" {
-		w = Value(trace, NewImage(core), flow.Register(thread, x86.RDI, 8), trace.Last(thread))
+		w = Value(trace, NewImage(core), flow.Register(thread, x86.RDI, 8), last)
 	} else {
-		w, ok = Failing(trace, NewImage(core), thread)
+		w, ok = Failing(trace, NewImage(core), last)
 	}
 	if !ok {
 		t.Fatal("the failing instruction reads no value")
@@ -54,7 +55,7 @@ func followOne(t *testing.T, p *recordtest.Program) {
 }
 
 var endNames = map[EndKind]string{Undecided: "undecided", Constant: "constant", Input: "input", Returned: "returned", Unset: "unset",
-	Freed: "freed", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces"}
+	Freed: "freed", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces", Loop: "loop"}
 
 // describe is a way in the form of the comments.
 func describe(core *image.Process, w *Way, want string) string {

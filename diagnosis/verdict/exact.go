@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -53,22 +52,22 @@ func (x *exact) way(v *victim) *provenance.Way {
 	if x.trace == nil || x.failure == nil || !x.failed() {
 		return nil
 	}
-	thread := x.rec.Manifest.Outcome.Thread
+	last := x.last()
 	var w *provenance.Way
 	var ok bool
 	switch {
 	case v.damaged() && v.finding != nil && v.finding.Damage != nil:
-		w, ok = provenance.Damaged(x.trace, x.program, thread, v.start, v.size)
+		w, ok = provenance.Damaged(x.trace, x.program, last, v.start, v.size)
 		if !ok && x.failure.Fault != nil { // no store of the trace did it
-			w, ok = provenance.Failing(x.trace, x.program, thread)
+			w, ok = provenance.Failing(x.trace, x.program, last)
 		}
 	case v.damaged() && x.failure.Kind != evidence.UseAfterFree && x.failure.Fault == nil:
 	case x.failure.Kind == evidence.InvalidFree:
-		if n := x.trace.Last(thread); n >= 0 {
-			w, ok = provenance.Value(x.trace, x.program, flow.Register(thread, x86.RDI, 8), n), true
+		if last >= 0 {
+			w, ok = provenance.Value(x.trace, x.program, flow.Register(x.trace.Step(last).Thread, x86.RDI, 8), last), true
 		}
 	case x.failure.Fault != nil || x.failure.Kind == evidence.DivisionByZero:
-		w, ok = provenance.Failing(x.trace, x.program, thread)
+		w, ok = provenance.Failing(x.trace, x.program, last)
 	}
 	if !ok || w.End == provenance.Undecided {
 		return nil
@@ -84,9 +83,21 @@ func (x *exact) stale() []*provenance.Way {
 	return provenance.Stale(x.trace, x.program, x.rec.Manifest.Outcome.Thread)
 }
 
+// last is the failing instruction's step, or the last one of the thread that failed in a call; -1: the trace has none.
+func (x *exact) last() int {
+	if x.handled == nil {
+		return x.trace.Last(x.rec.Manifest.Outcome.Thread)
+	}
+	n := x.trace.Last(x.handled.Thread)
+	for n >= 0 && (x.trace.Step(n).Ordinal >= x.handled.Ordinal || x.trace.Step(n).Library) {
+		n = x.trace.Previous(n)
+	}
+	return n
+}
+
 // failed reports whether the trace ends at the instruction that raised the signal, if one did.
 func (x *exact) failed() bool {
-	n := x.trace.Last(x.rec.Manifest.Outcome.Thread)
+	n := x.last()
 	switch f := x.failure; {
 	case n < 0:
 		return false
@@ -116,7 +127,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	switch w.End {
 	case provenance.Outside:
 		return x.site(w.AccessPC)
-	case provenance.Freed, provenance.Returned, provenance.Input, provenance.Made:
+	case provenance.Freed, provenance.Returned, provenance.Input, provenance.Made, provenance.Loop:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -201,6 +212,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
 	case provenance.Initial:
 		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
+	case provenance.Loop:
+		return fmt.Sprintf("the loop at %s goes on until %s is bad", siteText(root), v.name)
 	case provenance.Made:
 		return fmt.Sprintf("%s made an object of another type than%s expects", siteText(root), x.reader(w))
 	}
@@ -377,29 +390,18 @@ func (w *work) followed(v *victim) *followed {
 	return &followed{w.exact, way, cause}
 }
 
-// beforeTrace is the memory that had the bad value before a trace of the end of the run, and still has it; nil: there is none, or it is
-// the victim itself.
+// beforeTrace is the memory from which a trace of the end of the run read the bad value, where that was there before; nil: there is
+// none, or it is the victim itself.
 func (w *work) beforeTrace(v *victim) *victim {
 	x := w.exact
 	if v.damaged() || v.use || v.outside != nil || x.trace == nil || x.whole {
 		return nil
 	}
 	way := x.way(v)
-	if way == nil || way.End != provenance.Initial {
+	if way == nil || way.End != provenance.Initial || way.From.Space != transfer.Memory || way.From.Size > wordSize || way.From.Addr == v.start || way.Value == nil {
 		return nil
 	}
-	from := way.From
-	if from.Space != transfer.Memory || from.Size > wordSize || from.Addr == v.start || x.trace.Define(from, x.trace.Len()-1).Kind != flow.Before {
-		return nil
-	}
-	earlier := &victim{kind: v.kind, name: v.name, start: from.Addr, size: from.Size}
-	word := make([]byte, wordSize)
-	if _, err := w.Process.ReadMemory(from.Addr, word[:from.Size]); err != nil {
-		return nil
-	}
-	value := binary.LittleEndian.Uint64(word)
-	earlier.value = &value
-	return earlier
+	return &victim{kind: v.kind, name: v.name, start: way.From.Addr, size: way.From.Size, value: way.Value, readPC: way.ReadPC}
 }
 
 // tracedAlone is for a failure whose value is in no memory that the case names: a trace may show where it came from.

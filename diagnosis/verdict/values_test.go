@@ -30,6 +30,8 @@ func TestValues(t *testing.T) {
 		{name: "unchecked_result", kind: evidence.CauseBadValue, summary: "returned NULL; add (unchecked_result.c:25) uses it unchecked"},
 		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "from the stack below its own frame"},
 		{name: "middle_link", proof: evidence.Proved, kind: evidence.CauseOverwritten, summary: "put (middle_link.c:17)"},
+		{name: "long_run", variable: "numbers[63]", kind: evidence.CauseBadValue, proof: evidence.Proved, summary: "prepare (long_run.c:13)"},
+		{name: "handled_loop", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "the loop at shift (handled_loop.c:16)"},
 		{name: "counted_index", kind: evidence.CauseOverwritten, hops: verdict.DefaultHops - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {

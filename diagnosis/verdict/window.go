@@ -99,7 +99,7 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 	before := map[uint32]uint64{} // the threads' last events of before the tail
 	var tail []event              // the last events of all threads
 	for e, err := range x.rec.Log.Ordered() {
-		if e == nil || err != nil {
+		if e == nil || err != nil || x.handled != nil && e.Thread == x.handled.Thread && e.Ordinal == x.handled.Ordinal {
 			break
 		}
 		if tail = append(tail, event{e.Thread, e.Ordinal}); len(tail) > numbers[0] {
@@ -131,8 +131,14 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 // before that it came to the failing instruction.
 func (t *tracing) near() error {
 	thread := t.rec.Manifest.Outcome.Thread
-	list := t.lastEvents(1)
-	if len(list) == 0 || t.process == nil || t.process.FailingThread() == nil {
+	if t.handled != nil {
+		thread = t.handled.Thread
+	}
+	others := map[uint32]replay.StepWindow{} // those of the other threads
+	if list := t.lastEvents(1); len(list) > 0 {
+		others = list[0]
+	}
+	if t.process == nil || t.process.FailingThread() == nil {
 		return nil
 	}
 	schedule, err := t.rec.Log.Schedule()
@@ -141,7 +147,7 @@ func (t *tracing) near() error {
 		return err
 	}
 	from := func(m evidence.Moment) (bool, error) {
-		windows := maps.Clone(list[0])
+		windows := maps.Clone(others)
 		windows[thread] = replay.StepWindow{From: at, To: untilEnd, PC: m.PC, Count: m.Count}
 		return t.try(windows)
 	}
