@@ -50,7 +50,7 @@ func (f *follower) bound(list []int) (l flow.Location, n int, ok bool) {
 }
 
 // looped ends the way at the loop that counted to the value, unless most of the value was there when the loop began: a number
-// that was larger than what was counted, and no good address. list are as for bound, to is what the latest made.
+// larger than the loop has added since, and no good address. list are as for bound, to is what the latest made.
 func (f *follower) looped(list []int, to flow.Location) bool {
 	const many = 16 // rounds of a loop that had begun before the trace
 	first, times, began := f.uncounted(to, list[0]+1)
@@ -68,7 +68,7 @@ func (f *follower) looped(list []int, to flow.Location) bool {
 	return true
 }
 
-// uncounted is the value that the count had before its instruction made it the first time of so many, if the trace has it.
+// uncounted is the count before its instruction made it the first time of so many, if the trace has it.
 func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, known bool) {
 	pc := evidence.Addr(0)
 	for range mostSteps {

@@ -57,7 +57,7 @@ const (
 	// Made: it is in a constant table, to which an object that was made at PC points: a virtual function that the
 	// object's type does not have.
 	Made
-	// Loop: a loop counted to it. PC is the condition by which the loop went on, or the jump back to its start if no condition
+	// Loop: a loop counted to it. PC is the condition by which the loop continued, or the jump back to its start if no condition
 	// concerns the count.
 	Loop
 	// Initial: it is of before the trace: a variable's initial value, an argument of the program.

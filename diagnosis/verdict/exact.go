@@ -213,7 +213,7 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	case provenance.Initial:
 		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
 	case provenance.Loop:
-		return fmt.Sprintf("the loop at %s goes on until %s is bad", siteText(root), v.name)
+		return fmt.Sprintf("the loop at %s continues until %s is bad", siteText(root), v.name)
 	case provenance.Made:
 		return fmt.Sprintf("%s made an object of another type than%s expects", siteText(root), x.reader(w))
 	}

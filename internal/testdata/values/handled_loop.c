@@ -1,4 +1,4 @@
-// A loop of a count without a sign goes on below 0; a handler ends the process.
+// A loop of a count without a sign continues below 0; a handler ends the process.
 //
 // FLAGS: -O0
 // ENDS: exit 3
