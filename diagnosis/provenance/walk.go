@@ -33,7 +33,10 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	s := t.Step(n)
 	f := &follower{trace: t, program: p, way: &Way{}}
 	if s.Inst == nil || !p.Code(s.PC) {
-		return f.jumped(n)
+		return f.target(t.Previous(n))
+	}
+	if f.refused(n) {
+		return f.target(n)
 	}
 	switch s.Inst.Op {
 	case "div", "idiv":
@@ -54,9 +57,24 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	return nil, false
 }
 
-// jumped follows the address to which a thread jumped, called or returned before step n.
-func (f *follower) jumped(n int) (w *Way, ok bool) {
-	at := f.trace.Previous(n)
+// refused reports whether step n is a jump, a call or a return to an address that the processor does not accept: it fails itself,
+// and not what it leads to (Intel, volume 3, 6.15, general protection).
+func (f *follower) refused(n int) bool {
+	inst := f.trace.Step(n).Inst
+	if inst.HasTarget || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump && inst.Flow != x86.FlowReturn {
+		return false
+	}
+	for k := range inst.Operands {
+		if o := &inst.Operands[k]; o.IsMemory && o.Access == evidence.Read {
+			addr, known := f.trace.Address(n, k)
+			return known && f.program.Mapped(addr) // what cannot be read there is the failure otherwise
+		}
+	}
+	return true
+}
+
+// target follows the address to which a thread jumped, called or returned at a step.
+func (f *follower) target(at int) (w *Way, ok bool) {
 	if at < 0 || f.trace.Step(at).Inst == nil {
 		return nil, false
 	}
@@ -588,6 +606,15 @@ func (f *follower) returned(n int) {
 			f.converted(entered)
 		}
 	}
+	if strings.HasPrefix(strings.TrimLeft(f.way.Call, "_"), "memset") && f.used != nil && filler(*f.used) {
+		f.way.End = Pieces
+	}
+}
+
+// filler reports whether a word consists of one byte again and again, and is no number that such a fill is to make: neither 0 nor -1.
+func filler(v uint64) bool {
+	const every = 0x0101010101010101
+	return v == v&0xff*every && v != 0 && v != ^uint64(0)
 }
 
 // converted continues from the result of a function that converts text to the call that read the text.

@@ -58,16 +58,26 @@ func (t *tracing) longest() error {
 			return err
 		}
 	}
-	list := t.lastEvents(256, 16, 1)
-	for _, windows := range slices.Backward(list) {
-		if fits, err := t.try(windows); err != nil {
+	// The windows grow. Of a program that has computed for long, the smallest is most often too long as well.
+	t.request.Most = mostFollowed / 8
+	for _, windows := range slices.Backward(t.lastEvents(256, 16, 1)) {
+		fits, err := t.try(windows)
+		if err != nil {
 			return err
-		} else if !fits {
+		}
+		if !fits {
 			break
 		}
+		t.request.Most = mostFollowed
 	}
+	t.request.Most = mostFollowed
 	if t.trace == nil {
 		if err := t.near(); err != nil {
+			return err
+		}
+	}
+	if list := t.lastEvents(1); t.trace == nil && len(list) > 0 {
+		if _, err := t.try(list[0]); err != nil {
 			return err
 		}
 	}
