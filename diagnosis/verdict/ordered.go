@@ -29,8 +29,11 @@ var atInstruction = map[string]bool{"SIGSEGV": true, "SIGBUS": true, "SIGFPE": t
 
 // ordered reports whether the store that a change was made to is of another thread than the one that failed, or of a handler,
 // and the failing thread had read another value there before, or is not known not to. The change leaves the store out
-// altogether; when it came may be what matters.
+// altogether; when it came may be what matters. So it is with a free of another thread.
 func (c *chain) ordered(x *change) bool {
+	if x.link < 0 && c.made != nil && c.made.call != nil && c.made.call.thread != c.rec.Manifest.Outcome.Thread {
+		return c.victim.kind == evidence.CauseUseAfterFree || c.victim.kind == evidence.CauseDoubleFree
+	}
 	if x.link < 0 || c.victim.damaged() {
 		return false
 	}
