@@ -209,6 +209,9 @@ type Cause struct {
 	// Ordered says that another thread or a handler made the store after the failing thread had read another value
 	// there: when it was made may matter, and not its value.
 	Ordered bool `json:"ordered,omitempty"`
+	// Guard says that the function that stored the value, a constant, read it again itself before the failing code did: it
+	// is stored for a use, and a later store may be missing.
+	Guard bool `json:"guard,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.

@@ -68,6 +68,7 @@ const (
 	RuleFlow     ProofRule = "the value of what the cause names reaches the failing check"
 	RuleOwner    ProofRule = "the store is made through a pointer to the object that has the memory"
 	RuleOrder    ProofRule = "the failing thread had not read another value there before another thread or a handler made the store"
+	RuleGuard    ProofRule = "the function that stores the value does not store it for a use of its own"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
@@ -93,6 +94,9 @@ func (c *Cause) Prove(claim Event) error {
 	}
 	if c.Ordered {
 		return &UnprovedError{RuleOrder}
+	}
+	if c.Guard {
+		return &UnprovedError{RuleGuard}
 	}
 	if len(c.Rivals) > 0 {
 		return &UnprovedError{RuleOnly}

@@ -3,6 +3,7 @@ package provenance
 import (
 	"diagnose/evidence"
 	"diagnose/flow"
+	"diagnose/image/x86/transfer"
 )
 
 // LinkKind says what a step of the way did.
@@ -92,3 +93,6 @@ type Way struct {
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
 }
+
+// FromMemory reports whether the way is one of a value that was in memory before the trace.
+func (w *Way) FromMemory() bool { return w.End == Initial && w.From.Space == transfer.Memory }

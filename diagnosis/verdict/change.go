@@ -28,12 +28,12 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		}
 		nearer := *cause
 		c.credit(&nearer, &x)
-		nearer.Ordered = c.ordered(&x)
+		nearer.Ordered, nearer.Guard = c.ordered(&x), c.guard(&x)
 		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return
 		}
-		cause.Stale, cause.Ordered = cause.Stale || nearer.Stale, cause.Ordered || nearer.Ordered
+		cause.Stale, cause.Ordered, cause.Guard = cause.Stale || nearer.Stale, cause.Ordered || nearer.Ordered, cause.Guard || nearer.Guard
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"diagnose/flow"
 	"diagnose/image"
 	"diagnose/image/x86"
-	"diagnose/image/x86/transfer"
 	"diagnose/internal/wording"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
@@ -398,7 +397,7 @@ func (w *work) beforeTrace(v *victim) *victim {
 		return nil
 	}
 	way := x.way(v)
-	if way == nil || way.End != provenance.Initial || way.From.Space != transfer.Memory || way.From.Size > wordSize || way.From.Addr == v.start || way.Value == nil {
+	if way == nil || !way.FromMemory() || way.From.Size > wordSize || way.From.Addr == v.start || way.Value == nil {
 		return nil
 	}
 	return &victim{kind: v.kind, name: v.name, start: way.From.Addr, size: way.From.Size, value: way.Value, readPC: way.ReadPC}
