@@ -74,9 +74,9 @@ func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, k
 	for range mostSteps {
 		d := f.trace.Define(l, n)
 		from := f.operands(d)
-		switch {
-		case d.At >= 0 && d.Kind == flow.Copied:
-		case d.At >= 0 && len(from) == 1 && (pc == 0 || pc == f.trace.Step(d.At).PC) && counts(f.trace.Step(d.At).Inst):
+		switch single := d.At >= 0 && len(from) == 1; {
+		case single && d.Kind == flow.Copied:
+		case single && (pc == 0 || pc == f.trace.Step(d.At).PC) && increments(f.trace.Step(d.At).Inst):
 			pc = f.trace.Step(d.At).PC
 			times++
 		default:
@@ -88,8 +88,8 @@ func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, k
 	return 0, times, false
 }
 
-// counts reports whether an instruction adds a constant, if one of its operands is a constant.
-func counts(inst *x86.Inst) bool {
+// increments reports whether an instruction adds a constant, if one of its operands is a constant.
+func increments(inst *x86.Inst) bool {
 	switch inst.Op {
 	case "add", "sub", "inc", "dec", "lea":
 		return true
