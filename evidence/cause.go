@@ -212,6 +212,9 @@ type Cause struct {
 	// Guard says that the function that stored the value, a constant, read it again itself before the failing code did: it
 	// is stored for a use, and a later store may be missing.
 	Guard bool `json:"guard,omitempty"`
+	// Decision says that the program ended itself with a status because of the value, and no run that passed is known to
+	// have another one there: that it ends otherwise with another value says only that it decides.
+	Decision bool `json:"decision,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.

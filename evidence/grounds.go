@@ -69,6 +69,7 @@ const (
 	RuleOwner    ProofRule = "the store is made through a pointer to the object that has the memory"
 	RuleOrder    ProofRule = "the failing thread had not read another value there before another thread or a handler made the store"
 	RuleGuard    ProofRule = "the function that stores the value does not store it for a use of its own"
+	RuleDecision ProofRule = "a run that passes has another value where the program decided to end with a status"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
@@ -97,6 +98,9 @@ func (c *Cause) Prove(claim Event) error {
 	}
 	if c.Guard {
 		return &UnprovedError{RuleGuard}
+	}
+	if c.Decision {
+		return &UnprovedError{RuleDecision}
 	}
 	if len(c.Rivals) > 0 {
 		return &UnprovedError{RuleOnly}

@@ -28,12 +28,13 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		}
 		nearer := *cause
 		c.credit(&nearer, &x)
-		nearer.Ordered, nearer.Guard = c.ordered(&x), c.guard(&x)
+		nearer.Ordered, nearer.Guard, nearer.Decision = c.ordered(&x), c.guard(&x), c.decision()
 		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return
 		}
 		cause.Stale, cause.Ordered, cause.Guard = cause.Stale || nearer.Stale, cause.Ordered || nearer.Ordered, cause.Guard || nearer.Guard
+		cause.Decision = cause.Decision || nearer.Decision
 	}
 }
 

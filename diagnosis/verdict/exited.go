@@ -92,6 +92,12 @@ func (c *chain) ofStatus() bool {
 	return len(c.links) > 0 && c.links[0].returned != nil && c.links[0].returned.status
 }
 
+// decision reports whether the chain leads to what decided that the program ends itself with a status, and there is no passing
+// run to compare it with.
+func (c *chain) decision() bool {
+	return c.Case.Failure.Kind == evidence.ExitStatus && !c.victim.damaged() && !c.victim.use && len(c.Passing) == 0
+}
+
 // statusAlone reports whether the chain says no more than that main returned the status.
 func (c *chain) statusAlone() bool {
 	return len(c.links) == 1 && c.ofStatus() && c.links[0].returned.ledBy == nil && c.links[0].returned.later == nil

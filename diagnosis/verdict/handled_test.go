@@ -43,8 +43,10 @@ var handledPrograms = []struct {
 	// proved is the variable of the proved cause; empty: nothing is proved. undecided is in what
 	// the experiments say that decide nothing.
 	proved, undecided string
+	// replayed is the variable of the first cause where an experiment cures the run, but no passing run is there to compare with.
+	replayed string
 }{
-	{name: "probe", failure: evidence.ExitStatus, finding: "without the fault the replays ended in the same way", proved: "total", source: probing + `
+	{name: "probe", failure: evidence.ExitStatus, finding: "without the fault the replays ended in the same way", replayed: "total", source: probing + `
 static int total = 4;
 __attribute__((noinline)) static void adjust(void) { total = 7; }
 int main(int argc, char **argv)
@@ -56,7 +58,7 @@ int main(int argc, char **argv)
 		return 1;
 	return 0;
 }`},
-	{name: "probes", failure: evidence.ExitStatus, finding: "without the fault the replays ended in the same way", proved: "books.open", source: probing + `
+	{name: "probes", failure: evidence.ExitStatus, finding: "without the fault the replays ended in the same way", replayed: "books.open", source: probing + `
 static struct { int open, closed; } books = { 3, 3 };
 __attribute__((noinline)) static void lend(void) { books.open = 9; }
 int main(int argc, char **argv)
@@ -169,6 +171,11 @@ func TestHandledFaults(t *testing.T) {
 			}
 			checkHandledFinding(t, result, x.finding)
 			checkHandledCause(t, result.Diagnosis, x.proved, x.undecided)
+			if x.replayed != "" {
+				if list := result.Diagnosis.Causes; len(list) == 0 || list[0].Variable != x.replayed || list[0].Proof != evidence.Replayed {
+					t.Errorf("%s is not the first cause: %+v", x.replayed, list)
+				}
+			}
 		})
 	}
 }
