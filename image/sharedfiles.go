@@ -45,19 +45,25 @@ func identify(path string) (id fileIdentity, ok bool) {
 
 // open returns the file that open would open at a path, for one more user. A nil Files keeps none.
 func (fs *Files) open(path string, open func() (*object.File, error)) (*loadedFile, error) {
-	id, ok := fileIdentity{}, false
-	if fs != nil {
-		id, ok = identify(path)
+	if fs == nil {
+		o, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &loadedFile{object: o, users: 1}, nil
 	}
-	if f := fs.kept(id); ok && f != nil {
-		return f, nil
+	id, known := identify(path)
+	if known {
+		if f := fs.kept(id); f != nil {
+			return f, nil
+		}
 	}
 	o, err := open()
 	if err != nil {
 		return nil, err
 	}
 	f := &loadedFile{object: o, users: 1}
-	if now, still := identify(path); ok && still && now == id {
+	if now, still := identify(path); known && still && now == id {
 		fs.keep(id, f)
 	}
 	return f, nil
@@ -65,9 +71,6 @@ func (fs *Files) open(path string, open func() (*object.File, error)) (*loadedFi
 
 // kept returns a file that is open already, for one more user; nil: it is not.
 func (fs *Files) kept(id fileIdentity) *loadedFile {
-	if fs == nil {
-		return nil
-	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.loaded[id]

@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"iter"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image/x86"
@@ -23,30 +25,41 @@ func (f *follower) repeats(n int) (list []int) {
 // takes part; the other side is the bound, as it was at the latest comparison.
 func (f *follower) bound(list []int) (l flow.Location, n int, ok bool) {
 	pc := f.trace.Step(list[0]).PC
-	for at := list[0]; at > list[1]; at = f.trace.Previous(at) {
-		s := f.trace.Step(at)
-		if s.Library || s.Inst == nil || s.Inst.Flow != x86.FlowBranch {
+	for at, d := range f.comparisons(list) {
+		if len(d.From) != 2 {
 			continue
 		}
-		for _, flag := range transfer.Condition(s.Inst) {
-			d := f.trace.Define(f.located(at, flag), at)
-			if d.At <= list[2] || len(d.From) != 2 {
-				continue
-			}
-			first, second := f.isCount(d.From[0], d.At, pc), f.isCount(d.From[1], d.At, pc)
-			if first == second {
-				continue
-			}
-			other := d.From[0]
-			if first {
-				other = d.From[1]
-			}
-			f.link(Bound, at, other)
-			delete(f.counts, pc)
-			return other, d.At, true
+		first, second := f.isCount(d.From[0], d.At, pc), f.isCount(d.From[1], d.At, pc)
+		if first == second {
+			continue
 		}
+		other := d.From[0]
+		if first {
+			other = d.From[1]
+		}
+		f.link(Bound, at, other)
+		delete(f.counts, pc)
+		return other, d.At, true
 	}
 	return l, 0, false
+}
+
+// comparisons are the branches of a loop's latest round, the latest first, with what made the flags that they read. list are as for
+// bound.
+func (f *follower) comparisons(list []int) iter.Seq2[int, flow.Definition] {
+	return func(yield func(int, flow.Definition) bool) {
+		for at := list[0]; at > list[1]; at = f.trace.Previous(at) {
+			s := f.trace.Step(at)
+			if s.Library || s.Inst == nil || s.Inst.Flow != x86.FlowBranch {
+				continue
+			}
+			for _, flag := range transfer.Condition(s.Inst) {
+				if d := f.trace.Define(f.located(at, flag), at); d.At > list[2] && !yield(at, d) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // looped ends the way at the loop that counted to the value, unless most of the value was there when the loop began: a number
@@ -100,7 +113,13 @@ func increments(inst *x86.Inst) bool {
 // condition is the step of a loop's latest round that compares the count with a constant and branches; or else the one that jumps
 // back. -1: there is neither.
 func (f *follower) condition(list []int) int {
-	pc, back := f.trace.Step(list[0]).PC, -1
+	pc := f.trace.Step(list[0]).PC
+	for at, d := range f.comparisons(list) {
+		if from := values(d); len(from) == 1 && f.isCount(from[0], d.At, pc) {
+			return at
+		}
+	}
+	back := -1
 	for at := list[0]; at > list[1]; at = f.trace.Previous(at) {
 		s := f.trace.Step(at)
 		if s.Library || s.Inst == nil || s.Inst.Flow != x86.FlowBranch && s.Inst.Flow != x86.FlowJump {
@@ -108,11 +127,6 @@ func (f *follower) condition(list []int) int {
 		}
 		if s.Inst.HasTarget && s.Inst.Target <= s.Inst.PC && f.trace.Register(at, x86.RSP) == f.trace.Register(list[0], x86.RSP) {
 			back = at
-		}
-		for _, flag := range transfer.Condition(s.Inst) {
-			if d := f.trace.Define(f.located(at, flag), at); d.At > list[2] && len(values(d)) == 1 && f.isCount(values(d)[0], d.At, pc) {
-				return at
-			}
 		}
 	}
 	return back

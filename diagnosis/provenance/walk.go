@@ -632,15 +632,12 @@ func (f *follower) converted(entered int) {
 
 // after is the step of the same thread that follows a call, past the jumps of procedure linkage tables.
 func (f *follower) after(call int) int {
-	thread, sp := f.trace.Step(call).Thread, f.trace.Register(call, x86.RSP)
+	sp := f.trace.Register(call, x86.RSP)
 	if f.trace.Step(call).Inst.Flow == x86.FlowCall {
 		sp -= 8
 	}
-	for n := call + 1; n < f.trace.Len() && n < call+mostSteps; n++ {
+	for n := f.trace.Next(call); n >= 0 && n < call+mostSteps; n = f.trace.Next(n) {
 		s := f.trace.Step(n)
-		if s.Thread != thread {
-			continue
-		}
 		if s.Library || f.trace.Register(n, x86.RSP) != sp {
 			return -1
 		}

@@ -423,8 +423,7 @@ func (w *work) tracedAlone() {
 			}
 		}
 	}
-	v := victim{kind: evidence.CauseBadValue, name: name}
-	if f := w.followed(&v); f != nil {
+	if f := w.followed(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
 		w.out.Causes = append(w.out.Causes, *f.cause)
 	}
 }

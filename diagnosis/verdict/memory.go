@@ -65,8 +65,10 @@ func (w *work) back(victims []victim, from beginning) error {
 			break
 		}
 		found := w.followed(&v)
-		if earlier := w.beforeTrace(&v); found == nil && earlier != nil {
-			v = *earlier
+		if found == nil {
+			if earlier := w.beforeTrace(&v); earlier != nil {
+				v = *earlier
+			}
 		}
 		c, err := w.search(v, from, found)
 		switch {

@@ -44,7 +44,7 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 	x.tried = true
 	ctx, cancel := context.WithTimeout(ctx, mostTraced)
 	defer cancel()
-	t := &tracing{exact: x, ctx: ctx, request: flow.Request{Most: mostFollowed, Image: opts,
+	t := &tracing{exact: x, ctx: ctx, request: flow.Request{Image: opts,
 		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}}
 	x.err = t.longest()
 	return x.err
@@ -53,31 +53,34 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 // longest makes the longest trace that the bounds allow.
 func (t *tracing) longest() error {
 	if times := &t.rec.Manifest.Times; time.Duration(times.UserNS+times.SystemNS) < mostShort {
-		if fits, err := t.try(nil); err != nil || fits {
+		if fits, err := t.try(nil, mostFollowed); err != nil || fits {
 			t.whole = fits
 			return err
 		}
 	}
 	// The windows grow. Of a program that has computed for long, the smallest is most often too long as well.
-	t.request.Most = mostFollowed / 8
-	for _, windows := range slices.Backward(t.lastEvents(256, 16, 1)) {
-		fits, err := t.try(windows)
+	list, most := t.lastEvents(256, 16, 1), uint64(mostFollowed/8)
+	var smallest map[uint32]replay.StepWindow // nil: the run has no more events
+	for i, windows := range slices.Backward(list) {
+		if i == len(list)-1 {
+			smallest = windows
+		}
+		fits, err := t.try(windows, most)
 		if err != nil {
 			return err
 		}
 		if !fits {
 			break
 		}
-		t.request.Most = mostFollowed
+		most = mostFollowed
 	}
-	t.request.Most = mostFollowed
 	if t.trace == nil {
-		if err := t.near(); err != nil {
+		if err := t.near(smallest); err != nil {
 			return err
 		}
 	}
-	if list := t.lastEvents(1); t.trace == nil && len(list) > 0 {
-		if _, err := t.try(list[0]); err != nil {
+	if t.trace == nil && smallest != nil {
+		if _, err := t.try(smallest, mostFollowed); err != nil {
 			return err
 		}
 	}
@@ -87,10 +90,10 @@ func (t *tracing) longest() error {
 	return nil
 }
 
-// try makes the trace of these windows, unless it has too many instructions.
-func (t *tracing) try(windows map[uint32]replay.StepWindow) (fits bool, err error) {
+// try makes the trace of these windows, unless it has more instructions.
+func (t *tracing) try(windows map[uint32]replay.StepWindow, most uint64) (fits bool, err error) {
 	q := t.request
-	q.Windows = windows
+	q.Windows, q.Most = windows, most
 	trace, err := flow.Record(t.ctx, t.rec, q)
 	if err != nil || trace.Cut {
 		return false, err
@@ -138,15 +141,11 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 
 // near is for a run that has too many instructions after its last event. The failing thread is followed from
 // where it last entered the functions that it was in, the innermost first; or, in a loop of one of them, from one of the times
-// before that it came to the failing instruction.
-func (t *tracing) near() error {
+// before that it came to the failing instruction. others are the windows of the other threads.
+func (t *tracing) near(others map[uint32]replay.StepWindow) error {
 	thread := t.rec.Manifest.Outcome.Thread
 	if t.handled != nil {
 		thread = t.handled.Thread
-	}
-	others := map[uint32]replay.StepWindow{} // those of the other threads
-	if list := t.lastEvents(1); len(list) > 0 {
-		others = list[0]
 	}
 	if t.process == nil || t.process.FailingThread() == nil {
 		return nil
@@ -157,9 +156,10 @@ func (t *tracing) near() error {
 		return err
 	}
 	from := func(m evidence.Moment) (bool, error) {
-		windows := maps.Clone(others)
+		windows := map[uint32]replay.StepWindow{}
+		maps.Copy(windows, others)
 		windows[thread] = replay.StepWindow{From: at, To: untilEnd, PC: m.PC, Count: m.Count}
-		return t.try(windows)
+		return t.try(windows, mostFollowed)
 	}
 	frames := unwind.New(t.process).Walk(t.process.FailingThread(), mostFrames).Frames
 	for i := range frames {
