@@ -12,14 +12,46 @@ import (
 type Object struct {
 	Addr evidence.Addr
 	Size uint64
-	// Made and Freed are the steps of the calls; Freed is -1 if it was not freed in the trace.
+	// Made and Freed are the steps of the calls; Made is -1 if it was made before the trace, Freed if it was not freed in the trace.
 	Made, Freed int
 	// By and FreedBy are the functions called.
 	By, FreedBy string
 }
 
 // heap are the objects in the order in which they were made.
-type heap struct{ objects []Object }
+type heap struct {
+	objects []Object
+	// ended tells of the objects when the trace ended; nil: it is not known. earlier are those of before the trace that were asked
+	// for, by address.
+	ended   func(evidence.Addr) (HeapObject, bool)
+	earlier map[evidence.Addr]*Object
+}
+
+// before is the object of before the trace that has an address; nil: none is known, or it was freed before the trace as well.
+func (h *heap) before(addr evidence.Addr) *Object {
+	if h.ended == nil {
+		return nil
+	}
+	e, ok := h.ended(addr)
+	if !ok || addr < e.Addr || uint64(addr-e.Addr) >= max(e.Size, 1) {
+		return nil
+	}
+	o := h.earlier[e.Addr]
+	if o == nil {
+		o = &Object{Addr: e.Addr, Size: e.Size, Made: -1, Freed: -1}
+		if slices.ContainsFunc(h.objects, func(x Object) bool { return x.By != mapped && x.Addr < o.end() && o.Addr < x.end() }) {
+			return nil // that one was made in the trace
+		}
+		if h.earlier == nil {
+			h.earlier = map[evidence.Addr]*Object{}
+		}
+		h.earlier[e.Addr] = o
+	}
+	if e.Freed && o.Freed < 0 {
+		return nil
+	}
+	return o
+}
 
 // note takes a call of the recording library, if it is one of the heap's. The arguments are the registers
 // at the call, the last instruction before it.
@@ -83,10 +115,31 @@ func (h *heap) made(t *Trace, n int, addr evidence.Addr, size uint64, name strin
 }
 
 func (h *heap) freed(t *Trace, n int, addr evidence.Addr, name string) {
-	if o := h.at(addr, n); o != nil && o.Addr == addr {
+	o := h.at(addr, n)
+	if o == nil {
+		o = h.endedBefore(addr)
+	}
+	if o != nil && o.Addr == addr {
 		o.Freed, o.FreedBy = n, name
 		t.setRange(n, addr, o.Size, Freed, name, 0)
 	}
+}
+
+// endedBefore is an object of before the trace that is freed now; nil: it is not known.
+func (h *heap) endedBefore(addr evidence.Addr) *Object {
+	if h.ended == nil {
+		return nil
+	}
+	e, ok := h.ended(addr)
+	if !ok || e.Addr != addr || !e.Freed {
+		return nil // another object is there at the end
+	}
+	if h.earlier == nil {
+		h.earlier = map[evidence.Addr]*Object{}
+	}
+	o := &Object{Addr: addr, Size: e.Size, Made: -1, Freed: -1}
+	h.earlier[addr] = o
+	return o
 }
 
 // mapped notes that a system call mapped or unmapped memory. What is only unmapped in part is no object any more.
@@ -142,9 +195,12 @@ func (t *Trace) setRange(n int, addr evidence.Addr, size uint64, kind Kind, call
 	}
 }
 
-// ObjectAt is the last object that was made at an address before step n, in use or freed; nil: the trace has none.
+// ObjectAt is the last object that was made at an address before step n, in use or freed; nil: none is known.
 func (t *Trace) ObjectAt(addr evidence.Addr, n int) *Object {
-	return t.heap.last(func(o *Object) bool { return o.has(addr, n) })
+	if o := t.heap.last(func(o *Object) bool { return o.has(addr, n) }); o != nil {
+		return o
+	}
+	return t.heap.before(addr)
 }
 
 // ObjectMade is the object that step n made; nil: none.
@@ -157,14 +213,20 @@ func (o *Object) Mapped() bool { return o.By == mapped }
 
 // FreedRange is the smallest range that has all memory that the heap freed. It is empty if nothing was freed.
 func (t *Trace) FreedRange() (start, end evidence.Addr) {
-	for i := range t.heap.objects {
-		switch o := &t.heap.objects[i]; {
+	add := func(o *Object) {
+		switch {
 		case o.Freed < 0 || o.Mapped():
 		case end == 0:
 			start, end = o.Addr, o.end()
 		default:
 			start, end = min(start, o.Addr), max(end, o.end())
 		}
+	}
+	for i := range t.heap.objects {
+		add(&t.heap.objects[i])
+	}
+	for _, o := range t.heap.earlier {
+		add(o)
 	}
 	return start, end
 }

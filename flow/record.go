@@ -22,8 +22,18 @@ type Request struct {
 	// Most bounds the instructions of all threads; 0: MostSteps. A trace with more is Cut.
 	Most  uint64
 	Image image.Options
+	// HeapAt, if set, tells of the heap object at an address when the trace ends. Objects that were made before the trace are
+	// known by it.
+	HeapAt func(evidence.Addr) (HeapObject, bool)
 	// Progress, if set, is called from time to time with the number of instructions.
 	Progress func(done uint64)
+}
+
+// HeapObject is an object of the heap, as a process ended.
+type HeapObject struct {
+	Addr  evidence.Addr
+	Size  uint64
+	Freed bool
 }
 
 // MostSteps is the usual bound of instructions: 10 to 30 us and 200 bytes each.
@@ -52,6 +62,7 @@ func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, erro
 		q.Most = MostSteps
 	}
 	r, windows := newRecorder(q.Progress), q.windows(rec.Log)
+	r.trace.heap.ended = q.HeapAt
 	result, err := replay.Run(ctx, rec, replay.StepRequest{
 		Common:   replay.Common{Timing: timing, Image: q.Image, Unnamed: true, AtEnd: r.atEnd},
 		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each},
@@ -232,6 +243,7 @@ func (t *Trace) addLibrary(n int) {
 		}
 	}
 	t.heap.note(t, n)
+	t.noteWrapped(n)
 }
 
 // mostEvents bounds the events of one step: a thread that ran without being stepped may have many.

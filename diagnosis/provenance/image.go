@@ -3,12 +3,14 @@ package provenance
 import (
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86"
 )
 
 // Image is the Program that a process image describes.
 type Image struct {
 	process *image.Process
 	sites   map[evidence.Addr]ownSite
+	decoded map[evidence.Addr]*x86.Inst // nil: there is no instruction
 }
 
 // ownSite is a place of the program's own code. own: it is one.
@@ -18,7 +20,9 @@ type ownSite struct {
 }
 
 // NewImage makes one of the failed process.
-func NewImage(p *image.Process) *Image { return &Image{p, map[evidence.Addr]ownSite{}} }
+func NewImage(p *image.Process) *Image {
+	return &Image{p, map[evidence.Addr]ownSite{}, map[evidence.Addr]*x86.Inst{}}
+}
 
 // Own implements Program. Code without line numbers is taken for a library's.
 func (i *Image) Own(pc evidence.Addr) bool { return i.look(pc).own }
@@ -58,6 +62,21 @@ func (i *Image) Mapped(addr evidence.Addr) bool { return i.process.MappingAt(add
 func (i *Image) Code(addr evidence.Addr) bool {
 	m := i.process.MappingAt(addr)
 	return m != nil && len(m.Perms) == 3 && m.Perms[2] == 'x'
+}
+
+// Decode implements Program.
+func (i *Image) Decode(pc evidence.Addr) (inst *x86.Inst, ok bool) {
+	if inst, known := i.decoded[pc]; known {
+		return inst, inst != nil
+	}
+	const longest = 15 // bytes of an instruction (Intel SDM, volume 2, 2.3.11)
+	code := make([]byte, longest)
+	n, _ := i.process.ReadMemory(pc, code) // the mapping may end after it
+	if in, err := x86.Decode(code[:n], uint64(pc)); err == nil {
+		inst = &in
+	}
+	i.decoded[pc] = inst
+	return inst, inst != nil
 }
 
 // Function implements Program.

@@ -74,6 +74,8 @@ func (f *follower) derived(l flow.Location, n int) *flow.Object {
 		switch d.Kind {
 		case flow.Result:
 			return f.trace.ObjectMade(d.At)
+		case flow.Before:
+			return f.pointedBefore(l, n)
 		case flow.Copied:
 			l, n = d.From[0], d.At
 			if l.Size < 8 {
@@ -88,6 +90,21 @@ func (f *follower) derived(l flow.Location, n int) *flow.Object {
 		default:
 			return nil
 		}
+	}
+	return nil
+}
+
+// pointedBefore is the object of before the trace that a pointer of before the trace leads to, or into; nil: it is not known.
+func (f *follower) pointedBefore(l flow.Location, n int) *flow.Object {
+	v, known := f.value(l, n)
+	if !known {
+		v, known = f.loaded(l, n)
+	}
+	if !known {
+		return nil
+	}
+	if o := f.trace.ObjectAt(evidence.Addr(v), n); o != nil && o.Made < 0 {
+		return o
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ type Program interface {
 	Code(addr evidence.Addr) bool
 	// Mapped reports whether an address is in memory of the process.
 	Mapped(addr evidence.Addr) bool
+	// Decode returns the instruction at an address; ok is false if there is none.
+	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
 	// Function names the function at a place; empty: it is not known.
 	Function(pc evidence.Addr) string
 }
@@ -326,10 +328,17 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 // the trace has seen: then it lacks a store. Memory that was freed is filled by the heap, and an object of before the trace is
 // not known to be one.
 func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool {
-	if l.Space != transfer.Memory || d.At < 0 || d.Part != l || l.Size > 8 || f.trace.Step(d.At).Library || len(d.From) != 1 || d.Kind != flow.Copied {
+	if l.Space != transfer.Memory || d.At < 0 || d.Part != l || l.Size > 8 || f.trace.Step(d.At).Library {
 		return false
 	}
-	stored, known := f.value(d.From[0], d.At)
+	var stored uint64
+	var known bool
+	switch {
+	case d.Kind == flow.Copied && len(d.From) == 1:
+		stored, known = f.value(d.From[0], d.At)
+	case d.Kind == flow.Constant:
+		stored, known = immediate(f.trace.Step(d.At).Inst, l.Size)
+	}
 	if !known {
 		return false
 	}

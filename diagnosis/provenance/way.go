@@ -94,5 +94,10 @@ type Way struct {
 	Led *Way
 }
 
+// Broke reports whether the way ends at an access that broke a rule, before the failing instruction's own.
+func (w *Way) Broke() bool {
+	return !w.Failing && (w.End == Outside || w.End == Freed || w.End == Unset)
+}
+
 // FromMemory reports whether the way is one of a value that was in memory before the trace.
 func (w *Way) FromMemory() bool { return w.End == Initial && w.From.Space == transfer.Memory }

@@ -3,7 +3,7 @@
 // FLAGS: -O1
 // STDIN: 900000
 // ENDS: SIGSEGV
-// WAY: returned by strtol in main
+// WAY: input by fgets in main
 #include <stdio.h>
 #include <stdlib.h>
 __attribute__((noinline)) static long sum(const int *of, long n)

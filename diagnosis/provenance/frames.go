@@ -1,0 +1,219 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+)
+
+// frames are the activations of functions in a thread's part of a trace. They are told by the stack pointer, so that jumps out of
+// several functions (longjmp) end those.
+type frames struct {
+	trace   *flow.Trace
+	program Program
+	// call is the step that called the function of a step; none: it was called before the trace. before is the last jump before it in the
+	// same activation that has several ways; none: there is none.
+	call, before []int
+	leaving      map[branchWay]bool
+	sparing      map[sparedWay]bool
+}
+
+// none stands for no step.
+const none = -1
+
+// branchWay is one way from a branch, and the instruction that it may lead to.
+type branchWay struct{ from, to evidence.Addr }
+
+// sparedWay is a way from a branch that was not taken, between the instruction that gave something its value and one that used it.
+type sparedWay struct{ from, made, used evidence.Addr }
+
+func newFrames(t *flow.Trace, p Program, thread uint32) *frames {
+	f := &frames{trace: t, program: p, call: make([]int, t.Len()), before: make([]int, t.Len()), leaving: map[branchWay]bool{}, sparing: map[sparedWay]bool{}}
+	type activation struct {
+		call, last int
+		sp         uint64 // when the function was entered
+	}
+	stack := []activation{{none, none, ^uint64(0)}}
+	called := none // the step before was this call
+	for n := range t.Len() {
+		s := t.Step(n)
+		if s.Thread != thread || s.Library {
+			continue
+		}
+		sp := t.Register(n, x86.RSP)
+		for len(stack) > 1 && sp > stack[len(stack)-1].sp {
+			stack = stack[:len(stack)-1]
+		}
+		const address = 8 // bytes of a return address
+		if called != none && sp == t.Register(called, x86.RSP)-address {
+			stack = append(stack, activation{called, none, sp})
+		}
+		top := &stack[len(stack)-1]
+		f.call[n], f.before[n] = top.call, top.last
+		called = none
+		switch {
+		case s.Inst == nil:
+		case s.Inst.Flow == x86.FlowCall:
+			called = n
+		case s.Inst.Flow == x86.FlowBranch, s.Inst.Flow == x86.FlowJump && !s.Inst.HasTarget:
+			top.last = n
+		}
+	}
+	return f
+}
+
+// decider is the last branch before step n without which the code might not have come there: its other way can leave the function
+// without that. If the function has none, its caller is asked. known is false where the trace does not have the beginning of one
+// of these functions; at is none then, and also where nothing decided.
+func (f *frames) decider(n int) (at int, known bool) {
+	const most = 4000 // branches, in all
+	for looked := 0; looked < most; {
+		to := f.trace.Step(n).PC
+		for k := f.before[n]; k != none; k = f.before[k] {
+			if f.decides(k, to) {
+				return k, true
+			}
+			if looked++; looked == most {
+				return none, false
+			}
+		}
+		call := f.call[n]
+		if call == none {
+			return none, false
+		}
+		if !f.program.Own(f.trace.Step(call).PC) {
+			return none, true // a library, or the start of the program, called the code
+		}
+		n = call
+	}
+	return none, false
+}
+
+// spared are branches whose other way may lead to an instruction that writes something, between the step that gave it its value and one
+// that uses that, in the activation that gave it: they decided that it kept the value (potential dependence: Gyimothy et al., FSE 1999).
+// The nearest to the use is the first.
+func (f *frames) spared(made, used int, writes func(*x86.Inst) bool) (list []int) {
+	const most = 4
+	way := sparedWay{made: f.trace.Step(made).PC, used: f.trace.Step(used).PC}
+	at := used
+	for at > made && (f.call[at] != f.call[made] || f.trace.Step(at).Library) {
+		at = f.trace.Previous(at)
+	}
+	steps := 0
+	for at = f.before[max(at, made)]; at > made && len(list) < most && steps < mostSpared; at = f.before[at] {
+		steps++
+		other, ok := f.other(at)
+		if !ok {
+			continue
+		}
+		way.from = other
+		reaches, known := f.sparing[way]
+		if !known {
+			reaches = f.reaches(way, writes)
+			f.sparing[way] = reaches
+		}
+		if reaches {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// mostSpared bounds the branches that are looked at after a constant was stored.
+const mostSpared = 200
+
+// other is the way that a step did not take, if it is a conditional jump.
+func (f *frames) other(n int) (evidence.Addr, bool) {
+	s := f.trace.Step(n)
+	if s.Inst == nil || s.Inst.Flow != x86.FlowBranch || !s.Inst.HasTarget {
+		return 0, false
+	}
+	target := evidence.Addr(s.Inst.Target)
+	if next := f.trace.Next(n); next >= 0 && f.trace.Step(next).PC == target {
+		return s.PC + evidence.Addr(s.Inst.Len), true
+	}
+	return target, true
+}
+
+// reaches reports whether the code has such a way to an instruction that is wanted, in the same function.
+func (f *frames) reaches(way sparedWay, wanted func(*x86.Inst) bool) bool {
+	const most = 500 // instructions
+	seen, list := map[evidence.Addr]bool{way.made: true, way.used: true}, []evidence.Addr{way.from}
+	for len(list) > 0 && len(seen) < most {
+		pc := list[len(list)-1]
+		list = list[:len(list)-1]
+		if seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		in, ok := f.program.Decode(pc)
+		switch {
+		case !ok:
+			continue
+		case wanted(in):
+			return true
+		case in.HasTarget && (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch):
+			list = append(list, evidence.Addr(in.Target))
+		}
+		if in.Flow == x86.FlowNext || in.Flow == x86.FlowBranch || in.Flow == x86.FlowCall {
+			list = append(list, pc+evidence.Addr(in.Len))
+		}
+	}
+	return false
+}
+
+// decides reports whether a step is a branch from which the code could have left the function without an instruction.
+func (f *frames) decides(n int, to evidence.Addr) bool {
+	s := f.trace.Step(n)
+	if s.Inst == nil {
+		return false
+	}
+	if s.Inst.Flow == x86.FlowJump && !s.Inst.HasTarget {
+		return f.program.Own(s.PC) // a table of ways
+	}
+	other, ok := f.other(n)
+	return ok && f.leaves(branchWay{other, to})
+}
+
+// leaves reports whether the code has a way from an instruction to the end of the function that does not lead by another instruction.
+// Where it is not known how the code continues, it has.
+func (f *frames) leaves(w branchWay) bool {
+	if known, ok := f.leaving[w]; ok {
+		return known
+	}
+	const most = 5000 // instructions
+	seen, list := map[evidence.Addr]bool{w.to: true}, []evidence.Addr{w.from}
+	result := false
+	for len(list) > 0 && !result {
+		pc := list[len(list)-1]
+		list = list[:len(list)-1]
+		if seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		in, ok := f.program.Decode(pc)
+		if !ok || len(seen) > most {
+			result = true
+			continue
+		}
+		behind := pc + evidence.Addr(in.Len)
+		switch in.Flow {
+		case x86.FlowReturn:
+			result = true
+		case x86.FlowTrap: // it ends the program
+		case x86.FlowJump, x86.FlowBranch:
+			if !in.HasTarget {
+				result = true
+				continue
+			}
+			list = append(list, evidence.Addr(in.Target))
+			if in.Flow == x86.FlowBranch {
+				list = append(list, behind)
+			}
+		default:
+			list = append(list, behind)
+		}
+	}
+	f.leaving[w] = result
+	return result
+}

@@ -1,0 +1,386 @@
+package provenance
+
+import (
+	"slices"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// Reasons are what decided that a thread reached a place: branches, the values that they tested, and what those were made of.
+type Reasons struct {
+	// Conditions are the branches of the program's own code, the nearest first.
+	Conditions []Condition
+	// Broken are the accesses among them that broke a rule, or read memory without a value; the nearest first.
+	Broken []*Way
+	// Set is the way to the constant that alone decided, with nothing that decided in turn that it was stored, or that it was still
+	// there; nil: other values decided as well, or what did is not known.
+	Set *Way
+}
+
+// Condition is a branch that decided.
+type Condition struct {
+	// PC is its instruction.
+	PC evidence.Addr
+	// Tested are the first 8 bytes of each value that was compared, as far as they are known.
+	Tested []uint64
+}
+
+// GaveUp is the step at which a thread gave up by itself, before the end of a trace: the program's own call of exit, abort or the like
+// that it is in at step n, or where main returned. status is where the exit status was then. at is negative if the trace has no such step.
+func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
+	f := &follower{trace: t, program: p}
+	if n < 0 {
+		return none, status
+	}
+	if at = f.ownCall(n); at >= 0 && t.Step(at).Inst.Flow == x86.FlowCall {
+		return at, flow.Register(t.Step(at).Thread, x86.RDI, 4)
+	}
+	for at = n; at >= 0; at = t.Previous(at) {
+		if s := t.Step(at); s.Inst != nil && s.Inst.Flow == x86.FlowReturn && p.Own(s.PC) && p.Function(s.PC) == "main" {
+			return at, flow.Register(s.Thread, x86.RAX, 4)
+		}
+	}
+	return none, status
+}
+
+// Decided goes back from a thread's step n, at which the program gave up, to everything that it depends on: the branches that led
+// there, the values that they tested, and what those were made of (a dynamic slice: Korel and Laski, IPL 1988). Of a constant of the
+// code, the branch that led to it counts. whole says that the trace begins with the run. status is where the exit status is; its
+// Size is 0 if there is none.
+func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) *Reasons {
+	s := &slice{follower: follower{trace: t, program: p, way: &Way{}}, frames: newFrames(t, p, t.Step(n).Thread), whole: whole, out: &Reasons{},
+		seen: map[wanted]bool{}, decided: map[int]bool{}, start: n}
+	if status.Size > 0 {
+		s.near = append(s.near, wanted{l: status, n: n})
+	}
+	s.control(n)
+	s.run(&s.near)
+	if len(s.constants) == 1 && !s.others && len(s.out.Broken) == 0 && s.straight(s.constants[0]) {
+		s.out.Set = s.setBy(s.constants[0])
+	}
+	s.run(&s.far)
+	return s.out
+}
+
+// wanted are bytes whose value matters, as they are before step n; or, if there are none, what decided that step n was executed.
+// masked: only some of the bits may matter.
+type wanted struct {
+	l      flow.Location
+	n      int
+	masked bool
+}
+
+// slice makes Reasons.
+type slice struct {
+	follower
+	frames *frames
+	whole  bool
+	start  int
+	out    *Reasons
+	// near are values that were tested, or of which those were made; far are those by which an address was made, and what
+	// led to the branches themselves.
+	near, far []wanted
+	seen      map[wanted]bool
+	decided   map[int]bool
+	// constants are the steps that had a value in themselves and that no branch decided about; others: there are values that came from
+	// elsewhere.
+	constants []int
+	others    bool
+}
+
+// The bounds of a slice.
+const (
+	mostWanted = 4000
+	mostBroken = 4
+)
+
+// run takes values until there are no more of this list, or of the near ones.
+func (s *slice) run(list *[]wanted) {
+	for len(*list) > 0 && len(s.seen) < mostWanted && len(s.out.Broken) < mostBroken {
+		from := &s.near
+		if len(s.near) == 0 {
+			from = list
+		}
+		x := (*from)[0]
+		*from = (*from)[1:]
+		if !s.seen[x] {
+			s.seen[x] = true
+			s.take(x)
+		}
+	}
+	if len(*list) > 0 {
+		s.others = true
+	}
+}
+
+// control adds what the branch tested that decided that step n was executed.
+func (s *slice) control(n int) {
+	at, known := s.frames.decider(n)
+	if at == none {
+		if !known && !s.whole {
+			s.others = true
+		}
+		return
+	}
+	s.branch(at)
+}
+
+// branch adds what a branch tested.
+func (s *slice) branch(at int) {
+	if s.decided[at] {
+		return
+	}
+	s.decided[at] = true
+	inst := s.trace.Step(at).Inst
+	c := Condition{PC: s.trace.Step(at).PC}
+	places := transfer.Condition(inst)
+	if inst.Flow == x86.FlowJump {
+		places = jumpedBy(inst)
+	}
+	for _, place := range places {
+		l := s.located(at, place)
+		s.near = append(s.near, wanted{l: l, n: at})
+		if d := s.trace.Define(l, at); c.Tested == nil && d.At >= 0 {
+			for _, x := range values(d) {
+				if v, known := s.value(x, d.At); known {
+					c.Tested = append(c.Tested, v)
+				}
+			}
+		}
+	}
+	if s.program.Own(c.PC) {
+		s.out.Conditions = append(s.out.Conditions, c)
+	}
+	s.far = append(s.far, wanted{n: at})
+}
+
+// jumpedBy is the storage from which an indirect jump takes its address.
+func jumpedBy(inst *x86.Inst) (list []transfer.Place) {
+	for k := range inst.Operands {
+		switch o := &inst.Operands[k]; {
+		case o.IsMemory:
+			list = append(list, transfer.Place{Space: transfer.Memory, Num: uint8(k), Size: o.Size})
+		case o.Reg.General() && !o.Implicit:
+			list = append(list, transfer.Place{Space: transfer.General, Num: uint8(o.Reg), Size: 8})
+		}
+	}
+	return list
+}
+
+// take looks at what gave bytes their value.
+func (s *slice) take(x wanted) {
+	if x.l.Size == 0 {
+		s.control(x.n)
+		return
+	}
+	if x.l.Space == transfer.General && x86.Reg(x.l.Num) == x86.RSP {
+		return
+	}
+	d := s.trace.Define(x.l, x.n)
+	s.rest(x, d.Part)
+	if s.contradicted(x.l, x.n, d) {
+		s.others = true
+		return
+	}
+	if s.unsetAt(x, d) {
+		return
+	}
+	switch d.Kind {
+	case flow.Constant:
+		s.constant(d, x)
+		return
+	case flow.Copied, flow.Computed:
+	default:
+		s.others = true
+		return
+	}
+	step := s.trace.Step(d.At)
+	if step.Inst == nil {
+		s.others = true
+		return
+	}
+	s.brokenAt(d.At)
+	masked := x.masked || d.Kind == flow.Computed && masks(step.Inst)
+	for _, from := range d.From {
+		s.near = append(s.near, wanted{l: from, n: d.At, masked: masked})
+	}
+	switch {
+	case strings.HasPrefix(step.Inst.Op, "cmov"):
+		for _, place := range transfer.Condition(step.Inst) {
+			s.near = append(s.near, wanted{l: s.located(d.At, place), n: d.At})
+		}
+	case d.Kind == flow.Computed && len(s.operands(d)) <= 1 && increments(step.Inst) && s.program.Own(step.PC):
+		s.control(d.At)
+	}
+	s.addresses(d.At)
+}
+
+// rest adds the bytes of which the definition was not.
+func (s *slice) rest(x wanted, part flow.Location) {
+	first := part.Off - x.l.Off
+	if x.l.Space == transfer.Memory {
+		first = int(part.Addr - x.l.Addr)
+	}
+	for _, r := range [][2]int{{0, first}, {first + part.Size, x.l.Size}} {
+		if r[0] < r[1] {
+			l := x.l
+			if l.Space == transfer.Memory {
+				l.Addr += evidence.Addr(r[0])
+			} else {
+				l.Off += r[0]
+			}
+			l.Size = r[1] - r[0]
+			s.near = append(s.near, wanted{l: l, n: x.n, masked: x.masked})
+		}
+	}
+}
+
+// constant is for a value that an instruction has in itself: the branch that led there decided.
+func (s *slice) constant(d flow.Definition, x wanted) {
+	step := s.trace.Step(d.At)
+	if step.Library || step.Inst == nil || !s.program.Own(step.PC) {
+		s.others = true
+		return
+	}
+	if x.l.Space == transfer.General && x.l.Off > 0 {
+		return // it extends the value of the lower bytes
+	}
+	s.brokenAt(d.At)
+	kept := s.frames.spared(d.At, x.n, writer(step.Inst, d.Part))
+	for _, at := range kept {
+		s.branch(at)
+	}
+	switch at, known := s.frames.decider(d.At); {
+	case at != none:
+		s.branch(at)
+	case !known && !s.whole, len(kept) > 0:
+		s.others = true
+	default:
+		s.constants = append(s.constants, d.At)
+	}
+	if x.l.Space == transfer.Memory {
+		s.addresses(d.At)
+	}
+}
+
+// writer tells instructions that write to the same register as one did, or to memory that the code names in the same way.
+func writer(inst *x86.Inst, part flow.Location) func(*x86.Inst) bool {
+	if part.Space == transfer.General {
+		return func(other *x86.Inst) bool { return other.Flow == x86.FlowNext && other.Writes(x86.Reg(part.Num)) }
+	}
+	stored := func(i *x86.Inst) *x86.Memory {
+		for k := range i.Operands {
+			if o := &i.Operands[k]; o.IsMemory && o.Access.Writes() && !o.Implicit {
+				return &o.Memory
+			}
+		}
+		return nil
+	}
+	m := stored(inst)
+	return func(other *x86.Inst) bool {
+		o := stored(other)
+		return o != nil && m != nil && o.Base == m.Base && o.Index == m.Index && (o.Disp == m.Disp || m.Base == x86.RIP) && o.Target == m.Target
+	}
+}
+
+// addresses adds what the addresses were made of that a step accessed.
+func (s *slice) addresses(n int) {
+	step := s.trace.Step(n)
+	for k := range step.Inst.Operands {
+		o := &step.Inst.Operands[k]
+		if !o.IsMemory || o.Access == "" || o.Implicit {
+			continue
+		}
+		for _, r := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
+			if r.General() && r != x86.RSP {
+				s.far = append(s.far, wanted{l: flow.Register(step.Thread, r, 8), n: n})
+			}
+		}
+	}
+}
+
+// unsetAt notes a read of memory that has no value. Of bytes of which only some bits matter it is not known.
+func (s *slice) unsetAt(x wanted, d flow.Definition) bool {
+	if x.l.Space != transfer.Memory {
+		return false
+	}
+	own := s.program.Own(s.trace.Step(x.n).PC)
+	s.way = &Way{Call: d.Call}
+	switch {
+	case d.Kind == flow.Allocated || d.Kind == flow.Freed:
+		s.way.Object, s.way.AccessPC = s.trace.ObjectAt(d.Part.Addr, d.At+1), s.ownPlace(x.n)
+		s.end(Unset, d.At)
+		if d.Kind == flow.Freed {
+			s.way.End = Freed
+		}
+	case own && s.unset(d, x.n):
+	default:
+		return false
+	}
+	if s.others = true; own && !x.masked {
+		s.out.Broken = append(s.out.Broken, s.way)
+	}
+	return true
+}
+
+// brokenAt notes the accesses of a step that break a rule.
+func (s *slice) brokenAt(n int) {
+	inst := s.trace.Step(n).Inst
+	for k := range inst.Operands {
+		o := &inst.Operands[k]
+		if !o.IsMemory || o.Access == "" || o.Implicit {
+			continue
+		}
+		if s.way = (&Way{}); s.access(n, k) {
+			s.out.Broken = append(s.out.Broken, s.way)
+		}
+	}
+}
+
+// straight reports whether the program's own code did not branch between a step and the first of the branches that decided: with a branch,
+// another way might have stored something else.
+func (s *slice) straight(n int) bool {
+	first := s.start
+	for at := range s.decided {
+		if at > n {
+			first = min(first, at)
+		}
+	}
+	for k := n + 1; k < first; k++ {
+		if step := s.trace.Step(k); step.Inst != nil && step.Inst.Flow == x86.FlowBranch && s.program.Own(step.PC) {
+			return false
+		}
+	}
+	return true
+}
+
+// setBy is the way that ends at a constant.
+func (s *slice) setBy(n int) *Way {
+	s.way = &Way{}
+	if step := s.trace.Step(n); len(step.Inst.Operands) > 0 && step.Inst.Operands[0].IsMemory {
+		if addr, known := s.trace.Address(n, 0); known {
+			s.link(Stored, n, flow.Memory(addr, min(8, step.Inst.Operands[0].Size)))
+		}
+	}
+	s.end(Constant, n)
+	return s.way
+}
+
+// wholeOps begin the names of more instructions whose results depend on all bits of their operands.
+var wholeOps = []string{"set", "cmov", "padd", "psub", "vpadd", "vpsub", "addss", "addsd", "subss", "subsd", "mulss", "mulsd", "cvt"}
+
+// masks reports whether an instruction's result may depend on some bits of its operands only.
+func masks(inst *x86.Inst) bool {
+	switch inst.Op {
+	case "add", "sub", "inc", "dec", "neg", "lea", "imul", "mul", "cmp", "movzx", "movsx", "movsxd", "cdqe", "cdq", "cqo":
+		return false
+	case "test", "or", "and":
+		o := inst.Operands
+		return len(o) < 2 || o[0].IsMemory || o[1].IsMemory || o[1].IsImm || o[0].Reg != o[1].Reg
+	}
+	return !slices.ContainsFunc(wholeOps, func(prefix string) bool { return strings.HasPrefix(inst.Op, prefix) })
+}
