@@ -1,6 +1,9 @@
 package evidence
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+)
 
 // PatternKind is an order of accesses to one variable by two contexts, of which
 // at least one writes: the single letters are the accesses in time, in the
@@ -156,6 +159,25 @@ type Experiment struct {
 	Check *FailingCheck `json:"check,omitempty"`
 }
 
+// OpenEnd says why the way back of a value ended before a place that is known to be wrong.
+type OpenEnd string
+
+// The open ends.
+const (
+	// OpenBound: more steps than --hops allows.
+	OpenBound OpenEnd = "bound"
+	// OpenTime: the time was used up.
+	OpenTime OpenEnd = "time"
+	// OpenOrigin: where the value came from there is not known.
+	OpenOrigin OpenEnd = "origin"
+	// OpenCall: a call returned the value, and what it executed is not known.
+	OpenCall OpenEnd = "call"
+	// OpenInput: input decided that the program gave up. Whether the input is wrong, or what the program made of it, is not known.
+	OpenInput OpenEnd = "input"
+	// OpenDecision: the program had found something wrong before, and what that was is not known.
+	OpenDecision OpenEnd = "decision"
+)
+
 // RunEndKind is how a run ended.
 type RunEndKind string
 
@@ -215,6 +237,8 @@ type Cause struct {
 	// Decision says that the program ended itself with a status because of the value, and no run that passed is known to
 	// have another one there: that it ends otherwise with another value says only that it decides.
 	Decision bool `json:"decision,omitempty"`
+	// Open says why the way back of the value ended before a place that is known to be wrong; empty: it did not.
+	Open OpenEnd `json:"open,omitempty"`
 	// Proof is Proved only where Prove made it so.
 	Proof Proof `json:"proof"`
 	// Grounds are those of a proved cause; nil for any other.
@@ -234,6 +258,9 @@ type Diagnosis struct {
 	Passing   int    `json:"passing"`
 	// Causes are ranked, the likeliest first; empty: unknown.
 	Causes []Cause `json:"causes,omitempty"`
+	// Leads are ways back of bad values that ended before a place that is known to be wrong, and that no experiment proved:
+	// each has Open. They are no causes.
+	Leads []Cause `json:"leads,omitempty"`
 	// Schedule is what replays need to fail as recorded; nil: nothing but the
 	// recorded order, or it is not known.
 	Schedule *Schedule `json:"schedule,omitempty"`
@@ -263,12 +290,27 @@ type Unknown struct {
 	NextWhy string `json:"next_why,omitempty"`
 }
 
+// Told are the causes and the leads, in the order in which they are told.
+func (d *Diagnosis) Told() iter.Seq[*Cause] {
+	return func(yield func(*Cause) bool) {
+		for _, list := range [][]Cause{d.Causes, d.Leads} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Check reports what makes the diagnosis unusable.
 func (d *Diagnosis) Check() error {
 	if err := d.Schedule.check(); err != nil {
 		return err
 	}
-	for i, c := range d.Causes {
+	i := -1
+	for c := range d.Told() {
+		i++
 		if c.Kind == "" || c.Summary == "" || !c.Proof.Valid() {
 			return fmt.Errorf("cause %d (%s) has no kind, no summary or no proof level", i, c.Kind)
 		}

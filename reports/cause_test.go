@@ -96,6 +96,38 @@ func TestUnknownCause(t *testing.T) {
 	}
 }
 
+// A lead is told after the words on the cause, with the reason why it ends, in every format.
+func TestLead(t *testing.T) {
+	lead := overflowCause()
+	lead.Proof, lead.Grounds, lead.Open, lead.Summary = evidence.Replayed, nil, evidence.OpenCall, "parse returned 0"
+	c := diagnosed()
+	c.Diagnosis.Unknown = &evidence.Unknown{Why: "a bad value was followed, but not to its end"}
+	c.Diagnosis.Leads = []evidence.Cause{lead}
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []Format{Text, Markdown, HTML} {
+		text := render(t, c, Options{Format: format})
+		last := 0
+		for _, want := range []string{"unknown", "as far as it was followed", "parse returned 0", "what the call executed that returned the value is not known"} {
+			at := strings.Index(text[last:], want)
+			if at < 0 {
+				t.Errorf("%s: %q is missing, or not in its place", format, want)
+				break
+			}
+			last += at
+		}
+	}
+	if h := headlineOf(c); h.cause != nil {
+		t.Errorf("the headline is the lead: %q", h.text())
+	}
+	for _, open := range []evidence.OpenEnd{evidence.OpenBound, evidence.OpenTime, evidence.OpenOrigin, evidence.OpenCall, evidence.OpenInput, evidence.OpenDecision} {
+		if openWords[open] == "" {
+			t.Errorf("the report has no words for %q", open)
+		}
+	}
+}
+
 func TestProvedNeedsExperiment(t *testing.T) {
 	cause := raceCause()
 	cause.Experiments = cause.Experiments[:1] // the failure was never prevented

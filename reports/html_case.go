@@ -71,6 +71,7 @@ func htmlCauses(c *evidence.Case, code *htmlCode) []*htmlSection {
 		}
 		list = append(list, sections...)
 	}
+	list = append(list, sectionsOf("lead", false, leads(d.Leads))...)
 	markSchedule(d.Schedule, code)
 	return append(list, sectionsOf("schedule", false, schedule(d.Schedule))...)
 }

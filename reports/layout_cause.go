@@ -19,12 +19,13 @@ func causes(c *evidence.Case) []block {
 		return nil
 	}
 	if len(d.Causes) == 0 {
-		return slices.Concat(unknown(d.Unknown), schedule(d.Schedule), ruledOut(d))
+		return slices.Concat(unknown(d.Unknown), leads(d.Leads), schedule(d.Schedule), ruledOut(d))
 	}
 	var blocks []block
 	for i := range d.Causes {
 		blocks = append(blocks, cause(&d.Causes[i], i)...)
 	}
+	blocks = append(blocks, leads(d.Leads)...)
 	blocks = append(blocks, schedule(d.Schedule)...)
 	return append(blocks, ruledOut(d)...)
 }
@@ -48,6 +49,28 @@ func unknown(u *evidence.Unknown) []block {
 	return append(d, list)
 }
 
+// leads are the ways of bad values that ended early.
+func leads(list []evidence.Cause) (blocks []block) {
+	for i := range list {
+		title := "Where the bad value came from, as far as it was followed"
+		if i > 0 {
+			title = fmt.Sprintf("Where another bad value came from (%d)", i+1)
+		}
+		blocks = append(blocks, told(title, caveat, &list[i])...)
+	}
+	return blocks
+}
+
+// openWords say why a way ended early.
+var openWords = map[evidence.OpenEnd]string{
+	evidence.OpenBound:    "after as many steps as --hops allows",
+	evidence.OpenTime:     "the time was used up (--time)",
+	evidence.OpenOrigin:   "where the value came from there is not known",
+	evidence.OpenCall:     "what the call executed that returned the value is not known",
+	evidence.OpenInput:    "it is input; whether that is wrong, or what the program made of it, is not known",
+	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
+}
+
 func cause(c *evidence.Cause, rank int) []block {
 	title := "Cause"
 	switch {
@@ -56,8 +79,16 @@ func cause(c *evidence.Cause, rank int) []block {
 	case rank > 0:
 		title = fmt.Sprintf("Less likely cause %d", rank+1)
 	}
-	d := []block{heading{text: title}, prose{say(alarm, c.Summary).and(faint, proofMark(c.Proof))}}
+	return told(title, alarm, c)
+}
+
+// told is a cause or a lead under its title.
+func told(title string, summary style, c *evidence.Cause) []block {
+	d := []block{heading{text: title}, prose{say(summary, c.Summary).and(faint, proofMark(c.Proof))}}
 	list := facts{{"kind", say(strong, string(c.Kind))}}
+	if words := openWords[c.Open]; words != "" && c.Proof != evidence.Proved {
+		list = append(list, fact{"ends", say(caveat, words)})
+	}
 	if c.Variable != "" {
 		list = append(list, fact{"variable", say(name, c.Variable)})
 	}
@@ -352,7 +383,7 @@ func coverage(d *evidence.Diagnosis) []block {
 	if limits != nil {
 		blocks = append(blocks, limits)
 	}
-	if len(d.Causes) > 0 {
+	if len(d.Causes)+len(d.Leads) > 0 {
 		blocks = append(blocks, prose{say(faint, fmt.Sprintf("to stop at a moment: diagnose replay %s --until MOMENT --gdb", d.Recording))})
 	}
 	return blocks

@@ -79,8 +79,7 @@ func (r *replayStage) nameThreads() {
 			x.Thread.Name, x.Thread.Start = t.Name, t.Start
 		}
 	}
-	for i := range r.result.Diagnosis.Causes {
-		c := &r.result.Diagnosis.Causes[i]
+	for c := range r.result.Diagnosis.Told() {
 		for j := range c.Story {
 			name(c.Story[j].Access)
 		}

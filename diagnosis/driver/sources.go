@@ -109,8 +109,7 @@ func sourcePlaces(c *evidence.Case) []evidence.Site {
 	}
 	add(c.Failure.Site)
 	if c.Diagnosis != nil {
-		for i := range c.Diagnosis.Causes {
-			x := &c.Diagnosis.Causes[i]
+		for x := range c.Diagnosis.Told() {
 			add(x.Site)
 			object(x.Object)
 			for j := range x.Story {

@@ -65,7 +65,32 @@ func (c *chain) cause() *evidence.Cause {
 		out.Summary = outsideText(c.outside) + ": " + out.Summary
 	}
 	out.Story = c.story()
+	out.Open = c.openEnd()
 	return out
+}
+
+// openEnd says why the chain ends before a place that is known to be wrong; empty: it does not.
+func (c *chain) openEnd() evidence.OpenEnd {
+	last := &c.links[len(c.links)-1]
+	switch {
+	case c.victim.damaged(), last.bounds != "", c.unwritten:
+		return ""
+	case c.ofStatus() && (c.given || last.returned == nil && c.fromInput(last)):
+		return evidence.OpenInput
+	case c.given:
+		return ""
+	case c.open == evidence.OpenTime:
+		return c.open
+	case last.returned == nil && (c.counted() >= 0 || c.fromInput(last)):
+		return ""
+	case c.open != "":
+		return c.open
+	case last.returned != nil:
+		return last.returned.open
+	case c.ofStatus():
+		return evidence.OpenDecision
+	}
+	return ""
 }
 
 // variableOf is what the code of a store calls the memory.

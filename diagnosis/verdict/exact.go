@@ -23,17 +23,22 @@ type exact struct {
 	handled *eventlog.HandledSignal
 	failure *evidence.Failure
 	source  func(*evidence.Site) (string, bool)
+	object  func(evidence.Addr) *evidence.HeapObject // nil: none is known
 	program *provenance.Image
 	trace   *flow.Trace
 	// whole: the trace is of the whole run, not of its end.
 	whole bool
+	// tooLong is an event of the failing thread from which on there are too many instructions.
+	tooLong uint64
+	// decided is what decided that the program gave up; nil: that is not known, or was not asked.
+	decided *provenance.Reasons
 	// err says why there is no trace; tried: it was looked for.
 	err   error
 	tried bool
 }
 
 func newExact(in *Input) *exact {
-	x := &exact{rec: in.Failing[0], process: in.Process, handled: in.Handled, source: in.SourceLine}
+	x := &exact{rec: in.Failing[0], process: in.Process, handled: in.Handled, source: in.SourceLine, object: in.Object}
 	if in.Case != nil {
 		x.failure = &in.Case.Failure
 	}
@@ -41,6 +46,35 @@ func newExact(in *Input) *exact {
 		x.program = provenance.NewImage(in.Process)
 	}
 	return x
+}
+
+// heapAt is the heap object at an address, as the process failed.
+func (x *exact) heapAt(addr evidence.Addr) (flow.HeapObject, bool) {
+	if x.object == nil {
+		return flow.HeapObject{}, false
+	}
+	o := x.object(addr)
+	if o == nil {
+		return flow.HeapObject{}, false
+	}
+	return flow.HeapObject{Addr: o.Addr, Size: o.Size, Freed: o.State != evidence.HeapLive}, true
+}
+
+// objectOf is the heap object that a way ends at, with the stacks of its calls if they are known; nil: it ends at none.
+func (x *exact) objectOf(w *provenance.Way) *evidence.HeapObject {
+	if w.Object == nil || w.Object.Mapped() {
+		return nil
+	}
+	object := &evidence.HeapObject{Addr: w.Object.Addr, Size: w.Object.Size, State: evidence.HeapLive}
+	if w.Object.Freed >= 0 {
+		object.State = evidence.HeapFreed
+	}
+	if x.object != nil {
+		if o := x.object(object.Addr); o != nil && o.Addr == object.Addr && o.Size == object.Size {
+			return o
+		}
+	}
+	return object
 }
 
 // way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
@@ -67,6 +101,10 @@ func (x *exact) way(v *victim) *provenance.Way {
 		}
 	case x.failure.Fault != nil || x.failure.Kind == evidence.DivisionByZero:
 		w, ok = provenance.Failing(x.trace, x.program, last)
+	case !v.damaged() && !v.use:
+		if r := x.reasons(); r != nil && r.Set != nil {
+			w, ok = r.Set, true
+		}
 	}
 	if !ok || w.End == provenance.Undecided {
 		return nil
@@ -84,10 +122,10 @@ func (x *exact) stale() []*provenance.Way {
 
 // last is the failing instruction's step, or the last one of the thread that failed in a call; -1: the trace has none.
 func (x *exact) last() int {
+	n := x.trace.Last(x.failing())
 	if x.handled == nil {
-		return x.trace.Last(x.rec.Manifest.Outcome.Thread)
+		return n
 	}
-	n := x.trace.Last(x.handled.Thread)
 	for n >= 0 && (x.trace.Step(n).Ordinal >= x.handled.Ordinal || x.trace.Step(n).Library) {
 		n = x.trace.Previous(n)
 	}
@@ -258,14 +296,7 @@ func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
 
 // story tells the links, the oldest first, at most mostTold.
 func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
-	add := func(text string, s *evidence.Site) {
-		if x.source != nil {
-			if line, ok := x.source(s); ok {
-				text += ": " + strings.TrimSpace(line)
-			}
-		}
-		steps = append(steps, evidence.CauseStep{Text: text, Site: s, Proof: evidence.Replayed})
-	}
+	add := func(text string, s *evidence.Site) { steps = append(steps, x.step(text, s)) }
 	if s := x.site(w.PC); s != nil {
 		switch w.End {
 		case provenance.Input:
@@ -292,6 +323,16 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		add(siteText(s)+" uses it", s)
 	}
 	return steps
+}
+
+// step is a sentence about a place, with its source.
+func (x *exact) step(text string, s *evidence.Site) evidence.CauseStep {
+	if x.source != nil {
+		if line, ok := x.source(s); ok {
+			text += ": " + strings.TrimSpace(line)
+		}
+	}
+	return evidence.CauseStep{Text: text, Site: s, Proof: evidence.Replayed}
 }
 
 // mostTold bounds the links that a story has.
@@ -429,15 +470,19 @@ func (w *work) tracedAlone() {
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
-// the way that an experiment proved, has experiments. A word that text overwrote has no other place; and where the way
+// the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. A word that text overwrote has no other place; and where the way
 // ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch s := f.cause.Site; {
 	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
+		cause.Open = ""
 		if f.way.End == provenance.Pieces && cause.Kind == evidence.CauseBadValue {
 			cause.Kind = f.cause.Kind
 		}
 	case f.way.End == provenance.Pieces:
+		return f.cause
+	case f.way.Broke():
+		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on
 		return f.cause
 	case cause.Proof == evidence.Proved && (f.way.End == provenance.Returned || f.exact.onWay(f.way, cause.Site)):
 	default:

@@ -50,7 +50,7 @@ func (w *work) statusStart() *start {
 func (c *chain) decided(by *staticscan.Condition) {
 	site := by.Site
 	c.links = append(c.links, link{victim: c.victim, returned: &returned{kind: evidence.CauseBadValue, site: &site, function: evidence.ShortName(site.Function),
-		how: "decided that the program ends", ledBy: by}})
+		how: "decided that the program ends", ledBy: by, open: evidence.OpenDecision}})
 }
 
 // inside has the call followed that an instruction of a level made.
@@ -82,6 +82,7 @@ func (k *walk) tests(c *chain, x *pathsByLevel, tested *staticscan.Given, out *r
 			name = c.nameOf(tested.Cell)
 		}
 		value := tested.Value
+		out.open = ""
 		out.cell = &victim{kind: evidence.CauseBadValue, name: name, typ: tested.Type, start: tested.Cell, size: max(1, min(tested.Size, wordSize)), value: &value,
 			readPC: tested.Course.Steps[tested.Step].Registers.PC()}
 	}

@@ -14,8 +14,9 @@ import (
 	"diagnose/internal/recordtest"
 )
 
-// The cause of an exit is what the condition tested that led to it, through the functions
-// that only hand on that something was wrong, and past what decides nothing.
+// An exit is followed to what the condition tested that led to it, through the functions
+// that only hand on that something was wrong, and past what decides nothing. It is the cause only where it came
+// from outside.
 func TestCausesOfExits(t *testing.T) {
 	crashtest.TracesAccesses(t)
 	programs := map[string]string{"die.c": `
@@ -109,15 +110,15 @@ fn main() {
 		source, compiler, level, argument string
 		status                            int
 		says                              string
-		proof                             evidence.Proof
+		open                              evidence.OpenEnd // empty: it is a cause
 	}{
-		{"die.c", "gcc", "-O0", "3", 2, "where c->workers was 12 and c->limit was 8", evidence.Replayed},
-		{"die.c", "clang", "-O2", "5", 2, "was 20 and", evidence.Replayed},
-		{"code.c", "gcc", "-O2", "/nonexistent/a", 3, `open("/nonexistent/a", 0) (code.c:7) returned -1: ENOENT`, evidence.Replayed},
-		{"code.c", "clang", "-O0", "/nonexistent/b", 3, "load (code.c:7) returned -1; the last condition after it was at code.c:8, where fd was -1", evidence.Replayed},
-		{"count.cc", "g++", "-O0", "0", 1, "gave errors the value 1, which decided the exit", evidence.Replayed},
-		{"count.cc", "g++", "-O2", "-4", 1, "gave errors the value 1, which decided the exit", evidence.Replayed},
-		{"seat.rs", "rustc", "", "12", 101, "the value that was unwrapped is bad because", evidence.Replayed},
+		{"die.c", "gcc", "-O0", "3", 2, "where c->workers was 12 and c->limit was 8", evidence.OpenDecision},
+		{"die.c", "clang", "-O2", "5", 2, "was 20 and", evidence.OpenDecision},
+		{"code.c", "gcc", "-O2", "/nonexistent/a", 3, `open("/nonexistent/a", 0) (code.c:7) returned -1: ENOENT`, ""},
+		{"code.c", "clang", "-O0", "/nonexistent/b", 3, "load (code.c:7) returned -1; the last condition after it was at code.c:8, where fd was -1", evidence.OpenDecision},
+		{"count.cc", "g++", "-O0", "0", 1, "gave errors the value 1, which decided the exit", evidence.OpenOrigin},
+		{"count.cc", "g++", "-O2", "-4", 1, "gave errors the value 1, which decided the exit", evidence.OpenOrigin},
+		{"seat.rs", "rustc", "", "12", 101, "the value that was unwrapped is bad because", ""},
 	} {
 		t.Run(x.source+x.level, func(t *testing.T) {
 			compiler, err := exec.LookPath(x.compiler)
@@ -144,13 +145,20 @@ fn main() {
 			if err := result.Check(); err != nil {
 				t.Error(err)
 			}
-			if len(result.Diagnosis.Causes) == 0 {
-				t.Fatalf("no cause: %+v, %v", result.Diagnosis.Unknown, result.Limits)
+			list := result.Diagnosis.Causes
+			if x.open != "" {
+				if len(list) > 0 {
+					t.Errorf("%q is called a cause", list[0].Summary)
+				}
+				list = result.Diagnosis.Leads
 			}
-			c := &result.Diagnosis.Causes[0]
+			if len(list) == 0 {
+				t.Fatalf("nothing is told: %+v, %v", result.Diagnosis.Unknown, result.Limits)
+			}
+			c := &list[0]
 			before, _, _ := strings.Cut(programs[x.source], "// CAUSE")
-			if line := strings.Count(before, "\n") + 1; c.Site == nil || c.Site.Line != line || c.Proof != x.proof || !strings.Contains(c.Summary, x.says) {
-				t.Errorf("%q at %+v (%s), want %q at line %d (%s)", c.Summary, c.Site, c.Proof, x.says, line, x.proof)
+			if line := strings.Count(before, "\n") + 1; c.Site == nil || c.Site.Line != line || c.Proof != evidence.Replayed || c.Open != x.open || !strings.Contains(c.Summary, x.says) {
+				t.Errorf("%q at %+v (%s, %s), want %q at line %d (%s)", c.Summary, c.Site, c.Proof, c.Open, x.says, line, x.open)
 			}
 		})
 	}

@@ -164,7 +164,7 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 		case evidence.OriginResult:
 			at := way.Steps[g.Step].Registers
 			a.pc = at.PC()
-			return c.intoCalls(&start{arrivals: a, sp: at.SP()})
+			return c.intoCalls(&start{arrivals: a, sp: at.SP(), status: f.ended})
 		case evidence.OriginCell:
 			name := g.Name
 			if !isName(name) {
@@ -177,6 +177,9 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 			site := g.Site
 			out := &returned{function: evidence.ShortName(site.Function), site: &site, kind: evidence.CauseBadValue, value: g.Value,
 				how: "set it to " + valueText(g.Value), ledBy: staticscan.LedTo(in, way, g.Step), later: staticscan.LastCondition(in, way, g.Step)}
+			if f.ended {
+				out.open = evidence.OpenDecision
+			}
 			c.links = append(c.links, link{victim: c.victim, returned: out})
 		}
 		return victim{}, false

@@ -16,8 +16,10 @@ import (
 
 // calledFunction is a function that a call leads to, with its arguments.
 type calledFunction struct {
-	name      string
-	library   bool
+	name    string
+	library bool
+	// given: all texts that it was handed are arguments of the program, of its environment, or stand in its code.
+	given     bool
 	arguments []string
 	site      *evidence.Site // of the call
 	back, sp  evidence.Addr  // where it returns to; 0: not known
@@ -28,7 +30,7 @@ type calledFunction struct {
 // colon p, if it returns a pointer, and e, if it tells by errno why it failed.
 var signatures = map[string]string{
 	"getenv": "s:p", "secure_getenv": "s:p", "fopen": "ss:pe", "fopen64": "ss:pe", "freopen": "ssp:pe", "fdopen": "ds:pe", "popen": "ss:pe", "tmpfile": ":pe",
-	"open": "sd:e", "open64": "sd:e", "opendir": "s:pe", "readdir": "p:p", "malloc": "u:pe", "calloc": "uu:pe", "realloc": "pu:pe", "reallocarray": "puu:pe",
+	"open": "sd:e", "open64": "sd:e", "stat": "sp:e", "lstat": "sp:e", "access": "sd:e", "chdir": "s:e", "mkdir": "su:e", "unlink": "s:e", "rename": "ss:e", "execv": "sp:e", "execvp": "sp:e", "opendir": "s:pe", "readdir": "p:p", "malloc": "u:pe", "calloc": "uu:pe", "realloc": "pu:pe", "reallocarray": "puu:pe",
 	"strchr": "sc:p", "strrchr": "sc:p", "strstr": "ss:p", "strcasestr": "ss:p", "strpbrk": "ss:p", "strtok": "ss:p", "strdup": "s:pe", "strndup": "su:pe",
 	"memchr": "pcu:p", "memmem": "pupu:p", "fgets": "pdp:p", "gets": "p:p", "getcwd": "pu:pe", "realpath": "sp:pe", "localtime": "p:pe", "gmtime": "p:pe",
 	"setlocale": "ds:p", "dlopen": "sd:p", "dlsym": "ps:p", "getpwnam": "s:pe", "getpwuid": "u:pe", "getgrnam": "s:pe", "gethostbyname": "s:p", "ttyname": "d:pe",
@@ -49,6 +51,7 @@ var meaning = map[string]string{
 
 // outside are functions whose results come from outside of the program.
 var outside = map[string]bool{"fopen": true, "fopen64": true, "freopen": true, "open": true, "open64": true, "opendir": true, "readdir": true, "popen": true,
+	"stat": true, "lstat": true, "access": true, "chdir": true, "mkdir": true, "unlink": true, "rename": true, "execv": true, "execvp": true,
 	"secure_getenv": true, "dlopen": true, "getpwnam": true, "getpwuid": true, "getgrnam": true, "gethostbyname": true, "getlogin": true, "realpath": true, "ttyname": true, "gets": true}
 
 // opaque are functions whose results only other functions of the library can use.
@@ -69,8 +72,10 @@ func calledFunctionOf(p *image.Process, m image.Memory, site *staticscan.CallSit
 	}
 	kinds, _, _ := strings.Cut(signatures[f.name], ":")
 	registers := []image.Register{image.RDI, image.RSI, image.RDX, image.RCX, image.R8, image.R9}
+	f.given = kinds != ""
 	for i, kind := range []byte(kinds) {
 		v, known := regs.Get(registers[i])
+		f.given = f.given && known && (kind != 's' || givenText(p, evidence.Addr(v)))
 		if !known {
 			f.arguments = append(f.arguments, "?")
 			continue
@@ -108,6 +113,15 @@ func argumentText(m image.Memory, kind byte, v uint64) string {
 		return "NULL"
 	}
 	return fmt.Sprintf("%#x", v)
+}
+
+// givenText reports whether a text is one that the process began with, or that stands in a file's read-only data.
+func givenText(p *image.Process, addr evidence.Addr) bool {
+	if first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]; first != 0 && uint64(addr) > first && uint64(addr) < last {
+		return true
+	}
+	m := p.MappingAt(addr)
+	return m != nil && !m.Writable() && m.Path != "" && m.Path[0] != '['
 }
 
 // text is the call as the program would write it.
@@ -148,6 +162,9 @@ func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned,
 	}
 	if outside[f.name] || readers[f.name] {
 		out.kind = evidence.CauseBadInput
+	}
+	if k.status && !(outside[f.name] && f.given) {
+		out.open = evidence.OpenOrigin // it may have been handed what it should not
 	}
 	return out, nil
 }

@@ -19,6 +19,9 @@ func (w *work) memory() error {
 	if proved, err := w.usedFreed(); proved || err != nil {
 		return err
 	}
+	if w.decidedBroken() {
+		return nil
+	}
 	victims := w.victims()
 	var from beginning
 	if len(victims) == 0 {
@@ -76,10 +79,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 			continue
 		case err != nil && w.stopsBefore("the way back from "+v.name):
-			c.end = w.ended().Error()
+			c.end, c.open = w.ended().Error(), evidence.OpenTime
 		case err != nil:
 			return err
 		}
+		w.decidedBefore(c)
 		cause := c.cause()
 		if cause == nil {
 			cause = c.endOfTree()
@@ -177,6 +181,8 @@ type chain struct {
 	everStored bool
 	read       *evidence.Access
 	text       evidence.Addr
+	// open says why the chain ends before a place that is known to be wrong; empty: its links tell.
+	open evidence.OpenEnd
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
 	// dead: the victim lies in the frame of a function that had returned.
@@ -324,7 +330,7 @@ func (c *chain) follow(from beginning) error {
 		}
 		after = next
 	}
-	c.end = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops)
+	c.end, c.open = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops), evidence.OpenBound
 	return nil
 }
 
@@ -650,13 +656,21 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		}
 		return *cell, true
 	}
-	c.end = lastStep(st)
+	c.end, c.open = lastStep(st)
 	return victim{}, false
 }
 
-func lastStep(st *staticscan.Store) string {
+// lastStep says where the code has the value of a store from, and why that is no end.
+func lastStep(st *staticscan.Store) (text string, open evidence.OpenEnd) {
 	if len(st.Steps) == 0 {
-		return "where the value came from is not known"
+		return "where the value came from is not known", evidence.OpenOrigin
 	}
-	return st.Steps[len(st.Steps)-1].Text
+	last := &st.Steps[len(st.Steps)-1]
+	switch {
+	case last.Kind == evidence.OriginConstant, st.Through != "": // the program had the library store that
+		return last.Text, ""
+	case last.Kind == evidence.OriginResult:
+		return last.Text, evidence.OpenCall
+	}
+	return last.Text, evidence.OpenOrigin
 }

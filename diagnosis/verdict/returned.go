@@ -38,6 +38,8 @@ type returned struct {
 	library, shared bool
 	// status: it was followed because it ended the program.
 	status bool
+	// open says why a chain that ends here ends before a place that is known to be wrong.
+	open evidence.OpenEnd
 	// back is where it returned to, with this stack pointer; thread and before say when.
 	back, sp evidence.Addr
 	when     arrivals
@@ -126,7 +128,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 		var again *start
 		for walk != nil && again == nil {
 			if len(c.links) >= c.Hops {
-				c.end = fmt.Sprintf("the way back was followed through %d stores and calls (--hops)", c.Hops)
+				c.end, c.open = fmt.Sprintf("the way back was followed through %d stores and calls (--hops)", c.Hops), evidence.OpenBound
 				return victim{}, false
 			}
 			r, err := walk.along(c)
@@ -134,7 +136,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 				c.limitReturned(err)
 				return victim{}, false
 			}
-			c.end = ""
+			c.end, c.open = "", ""
 			c.links = append(c.links, link{victim: c.victim, returned: r})
 			if r.cell != nil {
 				return *r.cell, true
@@ -262,7 +264,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 			last := &b.Steps[len(b.Steps)-1]
 			c.end = last.Text
 			if last.Kind == evidence.OriginConstant && last.Site != nil {
-				out.site = last.Site
+				out.site, out.open = last.Site, ""
 			}
 		}
 		return nil

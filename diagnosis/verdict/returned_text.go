@@ -26,8 +26,11 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 		if g.Name != "" {
 			out.how += " (" + g.Name + ")"
 		}
-		if k.status && g.Course != nil && g.Outward == 0 {
-			k.decided(c, in, x, g, out)
+		if k.status {
+			out.open = evidence.OpenDecision
+			if g.Course != nil && g.Outward == 0 {
+				k.decided(c, in, x, g, out)
+			}
 		}
 	case evidence.OriginCell:
 		name := g.Name
@@ -44,6 +47,9 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 			}
 			tested := out.ledBy.Site
 			out.site = &tested
+			if k.status {
+				out.open = evidence.OpenDecision
+			}
 			return
 		}
 		value := g.Value
@@ -51,16 +57,16 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 			readPC: g.Course.Steps[g.Step].Registers.PC()}
 	case evidence.OriginResult:
 		out.how = fmt.Sprintf("returned %s, which a call at %s had returned", valueText(out.value), lineText(out.site))
-		out.ledBy, out.later = nil, nil
+		out.ledBy, out.later, out.open = nil, nil, evidence.OpenCall
 		value := out.value
 		k.inside(x, level-g.Outward, g.Step, &value)
 	case evidence.OriginArgument:
 		out.how = fmt.Sprintf("returned %s, which it was handed", valueText(out.value))
-		out.site = x.call.site
+		out.site, out.open = x.call.site, evidence.OpenOrigin
 		k.argument = &g.Register
 	default:
 		out.how = fmt.Sprintf("returned %s", valueText(out.value))
-		c.end = g.Text
+		c.end, out.open = g.Text, evidence.OpenOrigin
 		if k.status && g.Course != nil && g.Outward == 0 {
 			if tested, ok := staticscan.ChosenBy(in, g.Course, g.Step); ok {
 				c.end = ""

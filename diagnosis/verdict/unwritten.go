@@ -28,7 +28,7 @@ func (c *chain) allocated(v *victim, made *link) {
 		return
 	}
 	if c.partial {
-		c.end = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name)
+		c.end, c.open = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name), evidence.OpenOrigin
 		return
 	}
 	if made == nil || made.call == nil || c.onStack(v.start) || v.damaged() {
@@ -98,7 +98,7 @@ func (c *chain) neverWritten(v *victim) {
 		c.given = true
 		c.end = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
 	case m == nil:
-		c.end = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name)
+		c.end, c.open = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name), evidence.OpenOrigin
 	case module != nil && m.Writable() && c.neverStoredTo(v, module):
 	case module != nil:
 		c.end = fmt.Sprintf("%s had its value since %s was loaded: nothing wrote to it before it was read", v.name, filepath.Base(module.Path))
@@ -322,7 +322,11 @@ func (w *work) fromOrigin() {
 	if !isName(name) {
 		name = "the bad value"
 	}
-	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: last.Site, Proof: evidence.Inferred,
+	var open evidence.OpenEnd
+	if !constant {
+		open = evidence.OpenCall
+	}
+	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: last.Site, Proof: evidence.Inferred, Open: open,
 		Summary: fmt.Sprintf("%s comes from %s: %s", name, siteText(last.Site), last.Text),
 		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
 }

@@ -149,7 +149,9 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.asRecorded()
 	w.out.Interrupted = w.ended() == errInterrupted
 	w.fromOrigin()
+	w.leadOfConditions()
 	w.rank()
+	w.setLeadsApart()
 	w.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
 	return w.out, nil
@@ -297,11 +299,22 @@ func (w *work) rank() {
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
 }
 
+// setLeadsApart moves causes whose way ended before a place that is known to be wrong to the leads, unless an experiment
+// proved them.
+func (w *work) setLeadsApart() {
+	lead := func(c evidence.Cause) bool { return c.Open != "" && c.Proof != evidence.Proved }
+	for _, c := range w.out.Causes {
+		if lead(c) {
+			w.out.Leads = append(w.out.Leads, c)
+		}
+	}
+	w.out.Causes = slices.DeleteFunc(w.out.Causes, lead)
+}
+
 // reword hands all sentences of the causes to evidence.Say, as what they are made of is
 // put together in several places.
 func (w *work) reword() {
-	for i := range w.out.Causes {
-		c := &w.out.Causes[i]
+	for c := range w.out.Told() {
 		c.Summary = evidence.Say(c.Summary)
 		for j := range c.Story {
 			c.Story[j].Text = evidence.Say(c.Story[j].Text)

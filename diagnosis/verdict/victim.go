@@ -119,12 +119,7 @@ func (w *work) staleUses() (list []victim) {
 		return nil
 	}
 	for _, way := range w.exact.stale() {
-		object := &evidence.HeapObject{Addr: way.Object.Addr, Size: way.Object.Size, State: evidence.HeapFreed}
-		if w.Object != nil {
-			if o := w.Object(object.Addr); o != nil && o.Addr == object.Addr && o.Size == object.Size {
-				object = o // with the stacks of its calls
-			}
-		}
+		object := w.exact.objectOf(way)
 		list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: object.Addr, size: wordSize, use: true, way: way,
 			finding: &evidence.Finding{Kind: evidence.FindingUseAfterFree, Object: object, Site: w.exact.site(way.AccessPC), Proof: evidence.Replayed}})
 	}

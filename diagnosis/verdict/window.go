@@ -26,6 +26,9 @@ const (
 	untilEnd = 1<<63 - 1
 )
 
+// windowEvents are the numbers of events in the windows that are tried.
+var windowEvents = [...]int{4096, 1024, 256, 64, 16, 1}
+
 // errLong says that the run has too many instructions to follow each.
 var errLong = errors.New("the run is too long to follow each of its instructions")
 
@@ -42,12 +45,40 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 		return x.err
 	}
 	x.tried = true
+	x.err = x.tracing(ctx, opts, say, (*tracing).longest)
+	return x.err
+}
+
+// tracing has traces made, within the bound of time.
+func (x *exact) tracing(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) error) error {
 	ctx, cancel := context.WithTimeout(ctx, mostTraced)
 	defer cancel()
-	t := &tracing{exact: x, ctx: ctx, request: flow.Request{Image: opts,
-		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}}
-	x.err = t.longest()
-	return x.err
+	return do(&tracing{exact: x, ctx: ctx, request: flow.Request{Image: opts, HeapAt: x.heapAt,
+		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}})
+}
+
+// again makes the trace anew, from a moment of the failing thread on. made is false if it does not fit.
+func (x *exact) again(ctx context.Context, opts image.Options, say func(string, ...any), from evidence.Moment) (made bool, err error) {
+	if from.Ordinal < x.tooLong {
+		return false, nil
+	}
+	err = x.tracing(ctx, opts, say, func(t *tracing) error {
+		windows := map[uint32]replay.StepWindow{from.Thread: {From: from.Ordinal, To: untilEnd, PC: from.PC, Count: from.Count}}
+		made, err = t.try(windows, mostFollowed)
+		return err
+	})
+	if made {
+		x.decided = nil
+	}
+	return made, err
+}
+
+// failing is the thread that failed.
+func (x *exact) failing() uint32 {
+	if x.handled != nil {
+		return x.handled.Thread
+	}
+	return x.rec.Manifest.Outcome.Thread
 }
 
 // longest makes the longest trace that the bounds allow.
@@ -59,7 +90,7 @@ func (t *tracing) longest() error {
 		}
 	}
 	// The windows grow. Of a program that has computed for long, the smallest is most often too long as well.
-	list, most := t.lastEvents(256, 16, 1), uint64(mostFollowed/8)
+	list, most := t.lastEvents(windowEvents[:]...), uint64(mostFollowed/8)
 	var smallest map[uint32]replay.StepWindow // nil: the run has no more events
 	for i, windows := range slices.Backward(list) {
 		if i == len(list)-1 {
@@ -73,6 +104,11 @@ func (t *tracing) longest() error {
 			break
 		}
 		most = mostFollowed
+		if i == 0 && len(list) < len(windowEvents) {
+			if t.whole, err = t.try(nil, mostFollowed); err != nil {
+				return err
+			}
+		}
 	}
 	if t.trace == nil {
 		if err := t.near(smallest); err != nil {
@@ -96,6 +132,9 @@ func (t *tracing) try(windows map[uint32]replay.StepWindow, most uint64) (fits b
 	q.Windows, q.Most = windows, most
 	trace, err := flow.Record(t.ctx, t.rec, q)
 	if err != nil || trace.Cut {
+		if window, ok := windows[t.failing()]; ok && err == nil && most == mostFollowed {
+			t.tooLong = max(t.tooLong, window.From)
+		}
 		return false, err
 	}
 	t.trace = trace
@@ -143,10 +182,7 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 // where it last entered the functions that it was in, the innermost first; or, in a loop of one of them, from one of the times
 // before that it came to the failing instruction. others are the windows of the other threads.
 func (t *tracing) near(others map[uint32]replay.StepWindow) error {
-	thread := t.rec.Manifest.Outcome.Thread
-	if t.handled != nil {
-		thread = t.handled.Thread
-	}
+	thread := t.failing()
 	if t.process == nil || t.process.FailingThread() == nil {
 		return nil
 	}

@@ -49,7 +49,16 @@ func Judge(c *evidence.Case, answer *mutant.Answer) Score {
 	if c.Diagnosis != nil && len(c.Diagnosis.Causes) > 0 {
 		return t.judgeCauses(c)
 	}
-	return Score{Outcome: t.judgeFailure(c)}
+	s := Score{Outcome: t.judgeFailure(c)}
+	if c.Diagnosis != nil && s.Outcome == Unknown && t.follows(c.Diagnosis.Leads) {
+		s.Outcome = Reported
+	}
+	return s
+}
+
+// follows reports whether one of some causes or leads names the first violation or the bug.
+func (t target) follows(list []evidence.Cause) bool {
+	return slices.ContainsFunc(list, func(c evidence.Cause) bool { return t.named(&c) || slices.ContainsFunc(chain(&c), t.root) })
 }
 
 // judgeCauses is for a report that names a cause.
@@ -63,9 +72,7 @@ func (t target) judgeCauses(c *evidence.Case) Score {
 		s.Outcome = Root
 	case s.Proved:
 		s.Outcome = WrongProved
-	case slices.ContainsFunc(c.Diagnosis.Causes[1:], func(other evidence.Cause) bool {
-		return t.named(&other) || slices.ContainsFunc(chain(&other), t.root)
-	}):
+	case t.follows(c.Diagnosis.Causes[1:]), t.follows(c.Diagnosis.Leads):
 		s.Outcome = Reported
 	}
 	return s

@@ -1,0 +1,114 @@
+package verdict
+
+import (
+	"slices"
+
+	"diagnose/diagnosis/provenance"
+	"diagnose/evidence"
+	"diagnose/flow"
+)
+
+// reasons are what decided that the program gave up by itself: nil if it did not, or if there is no trace of that.
+func (x *exact) reasons() *provenance.Reasons {
+	if x.decided != nil || x.trace == nil || x.failure == nil || !gaveUp[x.failure.Kind] {
+		return x.decided
+	}
+	at, status := provenance.GaveUp(x.trace, x.program, x.last())
+	if x.failure.Kind != evidence.ExitStatus {
+		status = flow.Location{}
+	}
+	if at >= 0 {
+		x.decided = provenance.Decided(x.trace, x.program, at, status, x.whole)
+	}
+	return x.decided
+}
+
+// decidedBefore is as decidedBroken, where a trace of the end began after what decided: it traces again, from the last call of one after
+// the other of the functions whose results a chain leads through. The innermost, which was called last, is the first.
+func (w *work) decidedBefore(c *chain) bool {
+	if !w.gaveUp() || w.exact.whole || c.victim.damaged() || w.rustReport() != nil { // what reports a panic is too long itself
+		return false
+	}
+	a, err := w.failingArrivals()
+	if err != nil {
+		return false
+	}
+	a.events = frameEvents
+	for i := range slices.Backward(c.links) {
+		r := c.links[i].returned
+		if r == nil || len(r.returns) == 0 {
+			continue
+		}
+		if _, a.pc = w.functionCode(r.returns[0]); a.pc == 0 {
+			continue
+		}
+		m, err := w.last(a)
+		if err != nil || m.Count == 0 {
+			continue
+		}
+		made, err := w.exact.again(w.ctx, w.Image, w.say, m)
+		if err != nil {
+			w.failedPart(err)
+		}
+		if !made {
+			return false
+		}
+		if w.decidedBroken() {
+			return true
+		}
+	}
+	return false
+}
+
+// decidedBroken names the accesses that broke a rule and decided that the program gave up. It reports false where there are none.
+func (w *work) decidedBroken() bool {
+	if !w.gaveUp() {
+		return false
+	}
+	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+		return false
+	}
+	r := w.exact.reasons()
+	if r == nil {
+		return false
+	}
+	found := false
+	for _, way := range r.Broken {
+		if cause := w.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !w.known(cause) {
+			cause.Object = w.exact.objectOf(way)
+			w.out.Causes = append(w.out.Causes, *cause)
+			found = true
+		}
+	}
+	return found
+}
+
+// leadOfConditions tells the branches that decided that the program gave up, where nothing else is told.
+func (w *work) leadOfConditions() {
+	r := w.exact.decided
+	if r == nil || len(w.out.Causes)+len(w.asides) > 0 {
+		return
+	}
+	var steps []evidence.CauseStep
+	for i := range r.Conditions {
+		c := &r.Conditions[i]
+		s := w.exact.site(c.PC)
+		if s == nil || slices.ContainsFunc(steps, func(x evidence.CauseStep) bool { return x.Site.File == s.File && x.Site.Line == s.Line }) {
+			continue
+		}
+		text := "the branch at " + siteText(s)
+		for k, v := range c.Tested {
+			text += []string{" tested ", " and "}[min(k, 1)] + valueText(v)
+		}
+		steps = append([]evidence.CauseStep{w.exact.step(text, s)}, steps...)
+		if len(steps) == mostTold {
+			break
+		}
+	}
+	if len(steps) == 0 {
+		return
+	}
+	nearest := steps[len(steps)-1].Site
+	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
+		Summary: "the condition at " + siteText(nearest) + " decided that the program gave up"})
+}
