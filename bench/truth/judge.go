@@ -65,7 +65,7 @@ func (b *bench) ways() []ways.Way {
 // package cannot be had, or the seed makes another bug now.
 func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*mutant.Workshop) (*mutant.Kept, error) {
 	k, known, err := b.store.LoadMutant(e.ID, e.Digest)
-	if known || err != nil {
+	if err != nil || known && (k == nil || k.Answered()) {
 		return k, err
 	}
 	w, opened := makers[e.Package]
@@ -86,6 +86,9 @@ func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*muta
 	if m.Version != e.Version || store.Digest(m) != e.Digest {
 		fmt.Fprintf(os.Stderr, "truth: %s: the seed makes another bug now; search again\n", e.ID)
 		return nil, nil
+	}
+	if known { // it was made before MemorySanitizer was asked
+		return k, errors.Join(w.Undefined(ctx, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
 	}
 	return b.make(ctx, w, m)
 }

@@ -45,7 +45,7 @@ func TestRaceOfTheOriginal(t *testing.T) {
 		t.Skip(err) // without the sanitizer
 	}
 	w := &Workshop{src: src, checked: checked, scratch: filepath.Join(dir, "scratch")}
-	_, violation, err := w.check(t.Context(), checked.Original(), source.Run{})
+	_, violation, err := w.check(t.Context(), checked, checked.Original(), source.Run{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ type Kept struct {
 	Passing int        `json:"passing"`
 	// Failure is how the plain program fails; only the sanitizer notices if it is Silent.
 	Failure Failure `json:"failure"`
+	// DefinedChecked says that MemorySanitizer was asked, or could not be.
+	DefinedChecked bool `json:"defined_checked,omitempty"`
 	// Original is the path of the program without the bug, Program that with it.
 	Original string `json:"original"`
 	Program  string `json:"program"`
@@ -118,6 +120,9 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if drop, err := t.compare(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
+	if err := w.Undefined(ctx, t.kept); err != nil {
+		return nil, "", err
+	}
 	t.kept.Original, t.kept.Program = plain.Original(), program
 	return t.kept, "", copyProgram(plain.Executable(), program)
 }
@@ -168,7 +173,7 @@ type trial struct {
 // suspect runs the build with the sanitizer until it has something against the mutant.
 func (t *trial) suspect(ctx context.Context) (Drop, error) {
 	for i, o := range t.inputs {
-		r, violation, err := t.check(ctx, t.checked.Executable(), o.Run)
+		r, violation, err := t.check(ctx, t.checked, t.checked.Executable(), o.Run)
 		if err != nil {
 			return "", err
 		}
@@ -212,7 +217,7 @@ func (t *trial) runPlain(ctx context.Context) (Drop, error) {
 	case k.Failure == "":
 		k.Failure = Silent
 	case !reflect.DeepEqual(k.Run, suspected):
-		_, violation, err := t.check(ctx, t.checked.Executable(), k.Run)
+		_, violation, err := t.check(ctx, t.checked, t.checked.Executable(), k.Run)
 		if err != nil {
 			return "", err
 		}
@@ -249,7 +254,7 @@ func (t *trial) compare(ctx context.Context) (Drop, error) {
 		return "", nil
 	}
 	for range attempts / 2 {
-		_, violation, err := t.check(ctx, t.checked.Original(), t.kept.Run)
+		_, violation, err := t.check(ctx, t.checked, t.checked.Original(), t.kept.Run)
 		if err != nil {
 			return "", err
 		}

@@ -36,8 +36,11 @@ const (
 type Workshop struct {
 	src   *source.Unpacked
 	plain map[string]*tree.Tree
-	// checked is the tree with a sanitizer.
-	checked *tree.Tree
+	// checked is the tree with a sanitizer, defined that with MemorySanitizer, or definedErr why there is none; both are nil until it
+	// is wanted. build makes a tree.
+	checked, defined *tree.Tree
+	definedErr       error
+	build            func(tree.Variant) (*tree.Tree, error)
 	// originals are the inputs on which the original is sound.
 	originals []original
 	sites     []Site
@@ -62,12 +65,12 @@ type Folders struct {
 // Open builds a package and runs its original. note is told what takes time.
 func Open(ctx context.Context, src *source.Unpacked, f Folders, note func(string)) (*Workshop, error) {
 	w := &Workshop{src: src, plain: map[string]*tree.Tree{}, scratch: filepath.Join(f.Scratch, src.Name)}
-	build := func(v tree.Variant) (*tree.Tree, error) {
+	w.build = func(v tree.Variant) (*tree.Tree, error) {
 		note(src.Name + ": building " + v.Name)
 		return tree.Open(ctx, src, v, f.Build, f.Drivers)
 	}
 	for _, v := range tree.Plain {
-		t, err := build(v)
+		t, err := w.build(v)
 		if err != nil {
 			return nil, err
 		}
@@ -78,10 +81,10 @@ func Open(ctx context.Context, src *source.Unpacked, f Folders, note func(string
 	if src.Threads {
 		checker = tree.Thread
 	}
-	if w.checked, err = build(checker); err != nil {
+	if w.checked, err = w.build(checker); err != nil {
 		return nil, err
 	}
-	covering, err := build(tree.Coverage)
+	covering, err := w.build(tree.Coverage)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +129,10 @@ func (w *Workshop) Sites() int { return len(w.sites) }
 
 // Close leaves every tree as the original.
 func (w *Workshop) Close() error {
-	for _, t := range []*tree.Tree{w.checked, w.plain[tree.Plain0.Name], w.plain[tree.Plain2.Name]} {
+	for _, t := range []*tree.Tree{w.checked, w.defined, w.plain[tree.Plain0.Name], w.plain[tree.Plain2.Name]} {
+		if t == nil {
+			continue
+		}
 		if err := t.Restore(); err != nil {
 			return err
 		}
@@ -171,7 +177,7 @@ func (w *Workshop) sound(ctx context.Context, run source.Run) (outputs map[strin
 		}
 		outputs[name] = digest(first.Stdout)
 	}
-	checked, violation, err := w.check(ctx, w.checked.Original(), run)
+	checked, violation, err := w.check(ctx, w.checked, w.checked.Original(), run)
 	return outputs, err == nil && well(checked) && violation == nil, err
 }
 
@@ -191,8 +197,8 @@ func (w *Workshop) runProgram(ctx context.Context, program string, run source.Ru
 	return limit.Run(ctx, limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: runLimit, Time: wait * runLimit, Asleep: asleep, Memory: memory})
 }
 
-// check runs the program with the sanitizer.
-func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*limit.Result, *sanitizer.Violation, error) {
+// check runs a program of a tree with a sanitizer.
+func (w *Workshop) check(ctx context.Context, t *tree.Tree, program string, run source.Run) (*limit.Result, *sanitizer.Violation, error) {
 	if err := limit.Empty(w.scratch); err != nil {
 		return nil, nil, err
 	}
@@ -203,6 +209,7 @@ func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*
 		Env: []string{
 			"ASAN_OPTIONS=" + common + "detect_leaks=0:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:allocator_may_return_null=1:disable_coredump=1",
 			"UBSAN_OPTIONS=" + common + "print_stacktrace=1",
+			"MSAN_OPTIONS=" + common + "halt_on_error=1:disable_coredump=1",
 			"TSAN_OPTIONS=" + common + "halt_on_error=1:report_signal_unsafe=0",
 		},
 	})
@@ -213,7 +220,7 @@ func (w *Workshop) check(ctx context.Context, program string, run source.Run) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	return r, sanitizer.Read(text, w.checked.Top), nil
+	return r, sanitizer.Read(text, t.Top), nil
 }
 
 // cover finds out which lines a run executes.

@@ -1,3 +1,3 @@
 // Package sanitizer reads the first violation from a report of AddressSanitizer,
-// UndefinedBehaviorSanitizer or ThreadSanitizer.
+// MemorySanitizer, UndefinedBehaviorSanitizer or ThreadSanitizer.
 package sanitizer

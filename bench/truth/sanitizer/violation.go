@@ -96,7 +96,7 @@ func (r *reader) line(line string) bool {
 		r.frame(text)
 	case strings.HasPrefix(text, "SUMMARY:"):
 		return false
-	case strings.HasSuffix(text, ":"):
+	case strings.HasSuffix(text, ":"), strings.HasPrefix(text, "Uninitialized value was"):
 		r.sections = append(r.sections, section{title: text})
 	case strings.Contains(text, "Location is global"), strings.Contains(text, "global variable"), strings.Contains(text, "<== Memory access"):
 		if r.variable == "" {
@@ -117,6 +117,9 @@ func kindOf(text string) string {
 			return "bad-free"
 		}
 		return strings.TrimSuffix(word, ":")
+	}
+	if _, after, found := strings.Cut(text, "WARNING: MemorySanitizer: "); found {
+		return after
 	}
 	if _, after, found := strings.Cut(text, "ThreadSanitizer: "); found && !strings.HasPrefix(text, "SUMMARY") {
 		kind, _, _ := strings.Cut(after, " (")
@@ -211,10 +214,10 @@ func (r *reader) part(v *Violation, i int, s section) {
 	switch {
 	case strings.Contains(title, "freed by"):
 		v.Freed = s.frames
-	case strings.Contains(title, "allocated"):
+	case strings.Contains(title, "allocated"), strings.Contains(title, "created by a heap allocation"):
 		v.Allocated = s.frames
 	case strings.Contains(title, "thread") && strings.Contains(title, "created"), strings.HasPrefix(title, "mutex m") && v.Class != Locks:
-	case strings.Contains(title, "is located in stack of"):
+	case strings.Contains(title, "is located in stack of"), strings.Contains(title, "uninitialized value was"):
 	case i == 0, v.Class == Race || v.Class == Locks, len(v.Accesses) == 0:
 		if len(v.Accesses) == 0 {
 			v.Callers = s.frames[1:]

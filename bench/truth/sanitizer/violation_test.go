@@ -33,6 +33,10 @@ int main(int n, char **v) {
 	case 's':
 		local[n * 3] = 1;
 		return local[0];
+	case 'u':
+		if (p[n])
+			return 1;
+		break;
 	case 'z':
 		p = 0;
 		return *(volatile char *)p;
@@ -59,11 +63,15 @@ int main(void) {
 // report builds a program with a sanitizer and returns what it writes.
 func report(t *testing.T, text, flag string, args ...string) (output, top string) {
 	t.Helper()
+	compiler := "gcc"
+	if flag == "memory" {
+		compiler, flag = "clang", "memory -fsanitize-memory-track-origins"
+	}
 	top = t.TempDir()
 	if err := os.WriteFile(filepath.Join(top, "a.c"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("gcc", "-g", "-O0", "-pthread", "-w", "-fno-omit-frame-pointer", "-fsanitize="+flag, "-o", "a", "a.c")
+	build := exec.Command(compiler, strings.Fields("-g -O0 -pthread -w -fno-omit-frame-pointer -o a a.c -fsanitize="+flag)...)
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Skipf("the sanitizer is missing: %s", out)
@@ -116,6 +124,15 @@ func TestUndefined(t *testing.T) {
 	text, top := report(t, heapC, "bounds", "g")
 	v := Read(text, top)
 	if v == nil || v.Kind != "index-out-of-bounds" || v.Class != Bounds || v.Accesses[0].Line != lineOf(heapC, "return table") {
+		t.Errorf("%+v of\n%s", v, text)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	text, top := report(t, heapC, "memory", "u")
+	v := Read(text, top)
+	if v == nil || v.Kind != "use-of-uninitialized-value" || v.Class != Other || len(v.Accesses) != 1 || v.Accesses[0].Line != lineOf(heapC, "if (p[n])") ||
+		len(v.Allocated) != 2 || v.Allocated[0].Line != 4 {
 		t.Errorf("%+v of\n%s", v, text)
 	}
 }
