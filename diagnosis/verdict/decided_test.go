@@ -23,7 +23,6 @@ func TestDecidedCauses(t *testing.T) {
 		{"unset_weights", evidence.CauseUninitialised, "sum (unset_weights.c:"},
 		{"outside_length", evidence.CauseHeapOverflow, "length (outside_length.c:"},
 		{"set", evidence.CauseBadValue, "adjust (set.c:"},
-		{"left_as_it_was", "", ""},
 		{"bits", "", ""},
 	} {
 		for _, level := range []string{"-O0", "-O2"} {

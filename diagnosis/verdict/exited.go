@@ -101,7 +101,7 @@ func (c *chain) decision() bool {
 
 // statusAlone reports whether the chain says no more than that main returned the status.
 func (c *chain) statusAlone() bool {
-	return len(c.links) == 1 && c.ofStatus() && c.links[0].returned.ledBy == nil && c.links[0].returned.later == nil
+	return len(c.links) == 1 && c.ofStatus() && !c.links[0].returned.library && c.links[0].returned.ledBy == nil && c.links[0].returned.later == nil
 }
 
 // firstStored is the store that is the nearest to the failure; nil if there is none.

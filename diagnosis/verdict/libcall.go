@@ -16,10 +16,8 @@ import (
 
 // calledFunction is a function that a call leads to, with its arguments.
 type calledFunction struct {
-	name    string
-	library bool
-	// given: all texts that it was handed are arguments of the program, of its environment, or stand in its code.
-	given     bool
+	name      string
+	library   bool
 	arguments []string
 	site      *evidence.Site // of the call
 	back, sp  evidence.Addr  // where it returns to; 0: not known
@@ -72,10 +70,8 @@ func calledFunctionOf(p *image.Process, m image.Memory, site *staticscan.CallSit
 	}
 	kinds, _, _ := strings.Cut(signatures[f.name], ":")
 	registers := []image.Register{image.RDI, image.RSI, image.RDX, image.RCX, image.R8, image.R9}
-	f.given = kinds != ""
 	for i, kind := range []byte(kinds) {
 		v, known := regs.Get(registers[i])
-		f.given = f.given && known && (kind != 's' || givenText(p, evidence.Addr(v)))
 		if !known {
 			f.arguments = append(f.arguments, "?")
 			continue
@@ -113,15 +109,6 @@ func argumentText(m image.Memory, kind byte, v uint64) string {
 		return "NULL"
 	}
 	return fmt.Sprintf("%#x", v)
-}
-
-// givenText reports whether a text is one that the process began with, or that stands in a file's read-only data.
-func givenText(p *image.Process, addr evidence.Addr) bool {
-	if first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]; first != 0 && uint64(addr) > first && uint64(addr) < last {
-		return true
-	}
-	m := p.MappingAt(addr)
-	return m != nil && !m.Writable() && m.Path != "" && m.Path[0] != '['
 }
 
 // text is the call as the program would write it.
@@ -163,7 +150,7 @@ func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned,
 	if outside[f.name] || readers[f.name] {
 		out.kind = evidence.CauseBadInput
 	}
-	if k.status && !(outside[f.name] && f.given) {
+	if k.status && !outside[f.name] {
 		out.open = evidence.OpenOrigin // it may have been handed what it should not
 	}
 	return out, nil
