@@ -42,6 +42,9 @@ func (b *bench) judge(ctx context.Context, list []store.Entry) error {
 		if k == nil {
 			continue
 		}
+		if err := b.archive.Restore(ctx, k.Package, &k.Run); err != nil {
+			return err
+		}
 		for _, way := range b.ways() {
 			if err := b.judgeIn(ctx, k, way, i, len(list)); err != nil {
 				return err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -105,7 +107,7 @@ func (a *Archive) Fetch(ctx context.Context, p *Package) (*Unpacked, error) {
 		return nil, &UnavailableError{p.Name, err}
 	}
 	dir := filepath.Join(a.Dir, "unpacked", p.Name)
-	version := filepath.Join(a.Dir, "unpacked", p.Name+".version")
+	version := a.versionFile(p.Name)
 	if text, err := os.ReadFile(version); err == nil {
 		return &Unpacked{p, string(text), dir}, nil
 	}
@@ -117,6 +119,30 @@ func (a *Archive) Fetch(ctx context.Context, p *Package) (*Unpacked, error) {
 		return nil, err
 	}
 	return &Unpacked{p, found.version, dir}, os.WriteFile(version, []byte(found.version), 0o644)
+}
+
+func (a *Archive) versionFile(name string) string {
+	return filepath.Join(a.Dir, "unpacked", name+".version")
+}
+
+// Restore unpacks a package again, if an input of a run is no longer there: a program with a bug may remove what it was handed.
+func (a *Archive) Restore(ctx context.Context, name string, run *Run) error {
+	lost := slices.ContainsFunc(append([]string{run.Stdin}, run.Args...), func(path string) bool {
+		if !strings.HasPrefix(path, filepath.Join(a.Dir, "unpacked")+"/") {
+			return false
+		}
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	p := Named(name)
+	if !lost || p == nil {
+		return nil
+	}
+	if err := os.Remove(a.versionFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err := a.Fetch(ctx, p)
+	return err
 }
 
 // download is a package's files: control is the path of the .dsc file, or empty where only the
