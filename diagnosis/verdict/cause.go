@@ -75,7 +75,7 @@ func (c *chain) openEnd() evidence.OpenEnd {
 	switch {
 	case c.victim.damaged(), last.bounds != "", c.unwritten:
 		return ""
-	case c.ofStatus() && (c.given || last.returned == nil && c.fromInput(last)):
+	case c.exits() && (c.given || last.returned == nil && c.fromInput(last)):
 		return evidence.OpenInput
 	case c.given:
 		return ""
@@ -87,7 +87,7 @@ func (c *chain) openEnd() evidence.OpenEnd {
 		return c.open
 	case last.returned != nil:
 		return last.returned.open
-	case c.ofStatus():
+	case c.exits():
 		return evidence.OpenDecision
 	}
 	return ""

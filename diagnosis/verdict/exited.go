@@ -96,7 +96,12 @@ func (c *chain) ofStatus() bool {
 // decision reports whether the chain leads to what decided that the program ends itself with a status, and there is no passing
 // run to compare it with.
 func (c *chain) decision() bool {
-	return c.Case.Failure.Kind == evidence.ExitStatus && !c.victim.damaged() && !c.victim.use && len(c.Passing) == 0
+	return c.exits() && len(c.Passing) == 0
+}
+
+// exits reports whether the chain leads to what decided that the program ends itself with a status.
+func (c *chain) exits() bool {
+	return c.Case.Failure.Kind == evidence.ExitStatus && !c.victim.damaged() && !c.victim.use
 }
 
 // statusAlone reports whether the chain says no more than that main returned the status.

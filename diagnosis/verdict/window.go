@@ -57,14 +57,15 @@ func (x *exact) tracing(ctx context.Context, opts image.Options, say func(string
 		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}})
 }
 
-// again makes the trace anew, from a moment of the failing thread on. made is false if it does not fit.
+// again makes the trace again, from a moment of the failing thread on. made is false if there is none to begin with, or the new one does not
+// fit.
 func (x *exact) again(ctx context.Context, opts image.Options, say func(string, ...any), from evidence.Moment) (made bool, err error) {
-	if from.Ordinal < x.tooLong {
+	if x.trace == nil || from.Ordinal < x.tooLong {
 		return false, nil
 	}
 	err = x.tracing(ctx, opts, say, func(t *tracing) error {
 		windows := map[uint32]replay.StepWindow{from.Thread: {From: from.Ordinal, To: untilEnd, PC: from.PC, Count: from.Count}}
-		made, err = t.try(windows, mostFollowed)
+		made, err = t.try(windows, t.more())
 		return err
 	})
 	if made {
@@ -83,13 +84,16 @@ func (x *exact) failing() uint32 {
 
 // longest makes the longest trace that the bounds allow.
 func (t *tracing) longest() error {
-	if times := &t.rec.Manifest.Times; time.Duration(times.UserNS+times.SystemNS) < mostShort {
+	times := &t.rec.Manifest.Times
+	short := time.Duration(times.UserNS+times.SystemNS) < mostShort
+	if short {
 		if fits, err := t.try(nil, mostFollowed); err != nil || fits {
 			t.whole = fits
 			return err
 		}
 	}
-	// The windows grow. Of a program that has computed for long, the smallest is most often too long as well.
+	// The windows grow. Of a program that has computed for long, the smallest is most often too long as well; and one that
+	// has very many more instructions than the one before is not worth the time to see that it has too many.
 	list, most := t.lastEvents(windowEvents[:]...), uint64(mostFollowed/8)
 	var smallest map[uint32]replay.StepWindow // nil: the run has no more events
 	for i, windows := range slices.Backward(list) {
@@ -103,9 +107,9 @@ func (t *tracing) longest() error {
 		if !fits {
 			break
 		}
-		most = mostFollowed
-		if i == 0 && len(list) < len(windowEvents) {
-			if t.whole, err = t.try(nil, mostFollowed); err != nil {
+		most = t.more()
+		if i == 0 && !short && len(list) < len(windowEvents) {
+			if t.whole, err = t.try(nil, most); err != nil {
 				return err
 			}
 		}
@@ -126,13 +130,19 @@ func (t *tracing) longest() error {
 	return nil
 }
 
+// more is how many instructions the next larger trace may have.
+func (t *tracing) more() uint64 {
+	const times = 32
+	return min(mostFollowed, max(mostFollowed/4, times*uint64(t.trace.Len())))
+}
+
 // try makes the trace of these windows, unless it has more instructions.
 func (t *tracing) try(windows map[uint32]replay.StepWindow, most uint64) (fits bool, err error) {
 	q := t.request
 	q.Windows, q.Most = windows, most
 	trace, err := flow.Record(t.ctx, t.rec, q)
 	if err != nil || trace.Cut {
-		if window, ok := windows[t.failing()]; ok && err == nil && most == mostFollowed {
+		if window, ok := windows[t.failing()]; ok && err == nil {
 			t.tooLong = max(t.tooLong, window.From)
 		}
 		return false, err

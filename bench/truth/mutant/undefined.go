@@ -5,13 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"diagnose/bench/truth/inject"
+	"diagnose/bench/truth/sanitizer"
 	"diagnose/bench/truth/tree"
 )
 
-// Undefined asks MemorySanitizer, where the other sanitizers see no violation. What it reports of the original as well, whose
-// libraries it does not see through, is no answer. A package that it cannot build has none.
+// Undefined asks MemorySanitizer, where the other sanitizers see no violation. What it reports at the same place of the original as
+// well is no answer: it does not know everything that libraries store. A package that it cannot build has none.
 func (w *Workshop) Undefined(ctx context.Context, k *Kept) (err error) {
 	if k.Answered() {
 		return nil
@@ -21,7 +23,8 @@ func (w *Workshop) Undefined(ctx context.Context, k *Kept) (err error) {
 	if err != nil {
 		return ignoreBuild(err)
 	}
-	if _, violation, err := w.check(ctx, t, t.Original(), k.Run); err != nil || violation != nil {
+	_, ofOriginal, err := w.report(ctx, t.Original(), k.Run)
+	if err != nil {
 		return err
 	}
 	text, err := os.ReadFile(filepath.Join(w.src.Dir, k.File))
@@ -32,8 +35,18 @@ func (w *Workshop) Undefined(ctx context.Context, k *Kept) (err error) {
 	if err := t.Change(ctx, k.File, k.Bug.Apply(text)); err != nil {
 		return ignoreBuild(err)
 	}
-	_, k.Answer.Violation, err = w.check(ctx, t, t.Executable(), k.Run)
-	return err
+	_, ofMutant, err := w.report(ctx, t.Executable(), k.Run)
+	if err != nil {
+		return err
+	}
+	known := sanitizer.ReadAll(ofOriginal, t.Top)
+	for _, v := range sanitizer.ReadAll(ofMutant, t.Top) {
+		if !slices.ContainsFunc(known, func(o *sanitizer.Violation) bool { return o.Accesses[0] == v.Accesses[0] }) {
+			k.Answer.Violation = v
+			break
+		}
+	}
+	return nil
 }
 
 // Answered reports whether all sanitizers were asked that may see a violation.

@@ -197,30 +197,36 @@ func (w *Workshop) runProgram(ctx context.Context, program string, run source.Ru
 	return limit.Run(ctx, limit.Command{Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: runLimit, Time: wait * runLimit, Asleep: asleep, Memory: memory})
 }
 
-// check runs a program of a tree with a sanitizer.
+// check runs a program of a tree with a sanitizer, until the first violation.
 func (w *Workshop) check(ctx context.Context, t *tree.Tree, program string, run source.Run) (*limit.Result, *sanitizer.Violation, error) {
-	if err := limit.Empty(w.scratch); err != nil {
-		return nil, nil, err
-	}
-	log := filepath.Join(w.scratch, "sanitizer")
-	common := "log_path=" + log + ":exitcode=99:"
-	r, err := limit.Run(ctx, limit.Command{
-		Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: slowLimit, Time: wait * slowLimit, Asleep: asleep,
-		Env: []string{
-			"ASAN_OPTIONS=" + common + "detect_leaks=0:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:allocator_may_return_null=1:disable_coredump=1",
-			"UBSAN_OPTIONS=" + common + "print_stacktrace=1",
-			"MSAN_OPTIONS=" + common + "halt_on_error=1:disable_coredump=1",
-			"TSAN_OPTIONS=" + common + "halt_on_error=1:report_signal_unsafe=0",
-		},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := limit.Files(log + "*")
+	r, text, err := w.report(ctx, program, run)
 	if err != nil {
 		return nil, nil, err
 	}
 	return r, sanitizer.Read(text, t.Top), nil
+}
+
+// report runs a program with a sanitizer, and returns what that writes.
+func (w *Workshop) report(ctx context.Context, program string, run source.Run) (r *limit.Result, text string, err error) {
+	if err := limit.Empty(w.scratch); err != nil {
+		return nil, "", err
+	}
+	log := filepath.Join(w.scratch, "sanitizer")
+	common := "log_path=" + log + ":exitcode=99:"
+	r, err = limit.Run(ctx, limit.Command{
+		Path: program, Args: run.Args, Stdin: run.Stdin, Dir: w.scratch, Processor: slowLimit, Time: wait * slowLimit, Asleep: asleep,
+		Env: []string{
+			"ASAN_OPTIONS=" + common + "detect_leaks=0:detect_stack_use_after_return=1:hard_rss_limit_mb=2048:allocator_may_return_null=1:disable_coredump=1",
+			"UBSAN_OPTIONS=" + common + "print_stacktrace=1",
+			"MSAN_OPTIONS=" + common + "halt_on_error=0:disable_coredump=1",
+			"TSAN_OPTIONS=" + common + "halt_on_error=1:report_signal_unsafe=0",
+		},
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	text, err = limit.Files(log + "*")
+	return r, text, err
 }
 
 // cover finds out which lines a run executes.

@@ -68,6 +68,25 @@ func Read(text, top string) *Violation {
 	return r.violation()
 }
 
+// ReadAll finds all violations in reports, as Read the first.
+func ReadAll(text, top string) (list []*Violation) {
+	r := reader{top: filepath.Clean(top) + "/"}
+	take := func() {
+		if v := r.violation(); v != nil {
+			list = append(list, v)
+		}
+		r = reader{top: r.top}
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); !r.line(line) {
+			take()
+			r.line(line) // the first line of the next
+		}
+	}
+	take()
+	return list
+}
+
 type reader struct {
 	top      string
 	kind     string

@@ -135,6 +135,9 @@ func TestMemory(t *testing.T) {
 		len(v.Allocated) != 2 || v.Allocated[0].Line != 4 {
 		t.Errorf("%+v of\n%s", v, text)
 	}
+	if all := ReadAll(text+text, top); len(all) != 2 || all[1].Accesses[0] != all[0].Accesses[0] {
+		t.Errorf("%d violations in two reports", len(all))
+	}
 }
 
 func TestThread(t *testing.T) {

@@ -10,7 +10,7 @@ var (
 	Plain0   = Variant{"O0", "gcc", "g++", "-g -O0"}
 	Plain2   = Variant{"O2", "gcc", "g++", "-g -O2"}
 	Address  = Variant{"address", "gcc", "g++", "-g -O1 -fno-omit-frame-pointer -fsanitize=address,bounds,null,object-size -fno-sanitize-recover=bounds,null,object-size"}
-	Defined  = Variant{"defined", "clang", "clang++", "-g -O1 -fno-omit-frame-pointer -fsanitize=memory -fsanitize-memory-track-origins"}
+	Defined  = Variant{"defined", "clang", "clang++", "-g -O1 -fno-omit-frame-pointer -fsanitize=memory -fsanitize-recover=memory -fsanitize-memory-track-origins"}
 	Thread   = Variant{"thread", "gcc", "g++", "-g -O1 -fno-omit-frame-pointer -fsanitize=thread"}
 	Coverage = Variant{"coverage", "gcc", "g++", "-g -O0 --coverage"}
 )
