@@ -258,8 +258,7 @@ type Diagnosis struct {
 	Passing   int    `json:"passing"`
 	// Causes are ranked, the likeliest first; empty: unknown.
 	Causes []Cause `json:"causes,omitempty"`
-	// Leads are ways back of bad values that ended before a place that is known to be wrong, and that no experiment proved:
-	// each has Open. They are no causes.
+	// Leads are ways back of bad values that ended before a place that is known to be wrong: each has Open. They are no causes.
 	Leads []Cause `json:"leads,omitempty"`
 	// Schedule is what replays need to fail as recorded; nil: nothing but the
 	// recorded order, or it is not known.

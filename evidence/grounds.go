@@ -70,6 +70,7 @@ const (
 	RuleOrder    ProofRule = "the failing thread had not read another value there before another thread or a handler made the store"
 	RuleGuard    ProofRule = "the function that stores the value does not store it for a use of its own"
 	RuleDecision ProofRule = "a run that passes has another value where the program decided to end with a status"
+	RuleOpen     ProofRule = "the way back of the value ends at a place that is known to be wrong"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )
 
@@ -89,6 +90,9 @@ func (c *Cause) Prove(claim Event) error {
 	}
 	if claim.Thing == "" || claim.At.Thread == 0 || c.Site != nil && c.Site.Function == "" && c.Site.Module == "" {
 		return &UnprovedError{RuleClaim}
+	}
+	if c.Open != "" {
+		return &UnprovedError{RuleOpen}
 	}
 	if c.Stale {
 		return &UnprovedError{RuleOwner}

@@ -44,6 +44,7 @@ func TestProve(t *testing.T) {
 		"its value does not reach the check":  {func(c *Cause, _ *Event) { c.Experiments[1].Check.Inputs = []string{"other"} }, RuleFlow},
 		"its value reaches the check":         {func(c *Cause, _ *Event) { c.Experiments[1].Check.Inputs = []string{"other", "limit"} }, ""},
 		"the program's own decision":          {func(c *Cause, _ *Event) { c.Decision = true }, RuleDecision},
+		"it is not known where it came from":  {func(c *Cause, _ *Event) { c.Open = OpenOrigin }, RuleOpen},
 		"the store is for another use":        {func(c *Cause, _ *Event) { c.Guard = true }, RuleGuard},
 		"the store is of another thread":      {func(c *Cause, _ *Event) { c.Ordered = true }, RuleOrder},
 		"the pointer of the store is stale":   {func(c *Cause, _ *Event) { c.Stale = true }, RuleOwner},

@@ -27,28 +27,35 @@ type heap struct {
 	earlier map[evidence.Addr]*Object
 }
 
-// before is the object of before the trace that has an address; nil: none is known, or it was freed before the trace as well.
-func (h *heap) before(addr evidence.Addr) *Object {
+// earlierAt is the object that had an address when the trace ended, as one that was made before the trace; nil: none is known. freed: it
+// had been freed by then.
+func (h *heap) earlierAt(addr evidence.Addr) (o *Object, freed bool) {
 	if h.ended == nil {
-		return nil
+		return nil, false
 	}
 	e, ok := h.ended(addr)
 	if !ok || addr < e.Addr || uint64(addr-e.Addr) >= max(e.Size, 1) {
-		return nil
+		return nil, false
 	}
-	o := h.earlier[e.Addr]
+	o = h.earlier[e.Addr]
 	if o == nil {
 		o = &Object{Addr: e.Addr, Size: e.Size, Made: -1, Freed: -1}
-		if slices.ContainsFunc(h.objects, func(x Object) bool { return x.By != mapped && x.Addr < o.end() && o.Addr < x.end() }) {
-			return nil // that one was made in the trace
-		}
 		if h.earlier == nil {
 			h.earlier = map[evidence.Addr]*Object{}
 		}
 		h.earlier[e.Addr] = o
 	}
-	if e.Freed && o.Freed < 0 {
+	return o, e.Freed
+}
+
+// before is the object of before the trace that has an address; nil: none is known, or it was freed before the trace as well.
+func (h *heap) before(addr evidence.Addr) *Object {
+	o, freed := h.earlierAt(addr)
+	if o == nil || freed && o.Freed < 0 {
 		return nil
+	}
+	if slices.ContainsFunc(h.objects, func(x Object) bool { return x.By != mapped && x.Addr < o.end() && o.Addr < x.end() }) {
+		return nil // that one was made in the trace
 	}
 	return o
 }
@@ -117,29 +124,14 @@ func (h *heap) made(t *Trace, n int, addr evidence.Addr, size uint64, name strin
 func (h *heap) freed(t *Trace, n int, addr evidence.Addr, name string) {
 	o := h.at(addr, n)
 	if o == nil {
-		o = h.endedBefore(addr)
+		if e, freed := h.earlierAt(addr); freed { // else another object is there at the end
+			o = e
+		}
 	}
 	if o != nil && o.Addr == addr {
 		o.Freed, o.FreedBy = n, name
 		t.setRange(n, addr, o.Size, Freed, name, 0)
 	}
-}
-
-// endedBefore is an object of before the trace that is freed now; nil: it is not known.
-func (h *heap) endedBefore(addr evidence.Addr) *Object {
-	if h.ended == nil {
-		return nil
-	}
-	e, ok := h.ended(addr)
-	if !ok || e.Addr != addr || !e.Freed {
-		return nil // another object is there at the end
-	}
-	if h.earlier == nil {
-		h.earlier = map[evidence.Addr]*Object{}
-	}
-	o := &Object{Addr: addr, Size: e.Size, Made: -1, Freed: -1}
-	h.earlier[addr] = o
-	return o
 }
 
 // mapped notes that a system call mapped or unmapped memory. What is only unmapped in part is no object any more.

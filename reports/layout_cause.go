@@ -86,7 +86,7 @@ func cause(c *evidence.Cause, rank int) []block {
 func told(title string, summary style, c *evidence.Cause) []block {
 	d := []block{heading{text: title}, prose{say(summary, c.Summary).and(faint, proofMark(c.Proof))}}
 	list := facts{{"kind", say(strong, string(c.Kind))}}
-	if words := openWords[c.Open]; words != "" && c.Proof != evidence.Proved {
+	if words := openWords[c.Open]; words != "" {
 		list = append(list, fact{"ends", say(caveat, words)})
 	}
 	if c.Variable != "" {

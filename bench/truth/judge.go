@@ -91,7 +91,7 @@ func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*muta
 		return nil, nil
 	}
 	if known { // it was made before MemorySanitizer was asked
-		return k, errors.Join(w.Undefined(ctx, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
+		return k, errors.Join(w.Undefined(ctx, m, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
 	}
 	return b.make(ctx, w, m)
 }

@@ -469,13 +469,18 @@ func (w *work) tracedAlone() {
 	}
 }
 
+// at reports whether a cause is at the place that the trace shows.
+func (f *followed) at(cause *evidence.Cause) bool {
+	s := f.cause.Site
+	return cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line
+}
+
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
 // the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. A word that text overwrote has no other place; and where the way
 // ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
-	switch s := f.cause.Site; {
-	case cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line:
-		cause.Open = ""
+	switch {
+	case f.at(cause):
 		if f.way.End == provenance.Pieces && cause.Kind == evidence.CauseBadValue {
 			cause.Kind = f.cause.Kind
 		}

@@ -92,6 +92,9 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 		}
 		if cause != nil && !w.known(cause) {
+			if found != nil && found.at(cause) {
+				cause.Open = "" // the trace shows that the way ends there
+			}
 			w.prove(c, cause)
 			if found != nil {
 				if cause = found.weigh(cause); cause == found.cause && w.known(cause) {

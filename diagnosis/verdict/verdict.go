@@ -299,10 +299,9 @@ func (w *work) rank() {
 	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
 }
 
-// setLeadsApart moves causes whose way ended before a place that is known to be wrong to the leads, unless an experiment
-// proved them.
+// setLeadsApart moves causes whose way ended before a place that is known to be wrong to the leads.
 func (w *work) setLeadsApart() {
-	lead := func(c evidence.Cause) bool { return c.Open != "" && c.Proof != evidence.Proved }
+	lead := func(c evidence.Cause) bool { return c.Open != "" }
 	for _, c := range w.out.Causes {
 		if lead(c) {
 			w.out.Leads = append(w.out.Leads, c)

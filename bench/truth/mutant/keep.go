@@ -120,7 +120,7 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if drop, err := t.compare(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
-	if err := w.Undefined(ctx, t.kept); err != nil {
+	if err := w.Undefined(ctx, m, t.kept); err != nil {
 		return nil, "", err
 	}
 	t.kept.Original, t.kept.Program = plain.Original(), program

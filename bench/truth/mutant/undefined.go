@@ -13,8 +13,9 @@ import (
 )
 
 // Undefined asks MemorySanitizer, where the other sanitizers see no violation. What it reports at the same place of the original as
-// well is no answer: it does not know everything that libraries store. A package that it cannot build has none.
-func (w *Workshop) Undefined(ctx context.Context, k *Kept) (err error) {
+// well is no answer: it does not know everything that libraries store. A package that it cannot build has none. A kept
+// mutant that was read from a file lacks the change of the text, which m has.
+func (w *Workshop) Undefined(ctx context.Context, m *Mutant, k *Kept) (err error) {
 	if k.Answered() {
 		return nil
 	}
@@ -32,7 +33,7 @@ func (w *Workshop) Undefined(ctx context.Context, k *Kept) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Restore()) }()
-	if err := t.Change(ctx, k.File, k.Bug.Apply(text)); err != nil {
+	if err := t.Change(ctx, m.File, m.Bug.Apply(text)); err != nil {
 		return ignoreBuild(err)
 	}
 	_, ofMutant, err := w.report(ctx, t.Executable(), k.Run)
