@@ -486,7 +486,7 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 		}
 	case f.way.End == provenance.Pieces:
 		return f.cause
-	case f.way.Broke():
+	case f.way.Broke() && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
 		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on
 		return f.cause
 	case cause.Proof == evidence.Proved && (f.way.End == provenance.Returned || f.exact.onWay(f.way, cause.Site)):
