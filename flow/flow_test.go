@@ -9,6 +9,7 @@ import (
 	"diagnose/image"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
+	"diagnose/replay/record/eventlog"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
@@ -113,5 +114,64 @@ func TestBounds(t *testing.T) {
 	}
 	if d := x.Define(flow.Memory(x.global(t, "constant"), 8), x.last); d.Kind != flow.Constant {
 		t.Errorf("a store in the window is %v", d.Kind)
+	}
+}
+
+// Objects of before the trace are known from how the heap was at its end.
+func TestEarlierObjects(t *testing.T) {
+	p, err := recordtest.Read("testdata/earlier.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, core := p.Record(t).Open(t)
+	x := &traced{core: core}
+	ended := map[evidence.Addr]flow.HeapObject{}
+	for name, o := range map[string]flow.HeapObject{"kept": {Size: 24}, "old": {Size: 24, Freed: true}, "gone": {Size: 40, Freed: true}} {
+		o.Addr = x.pointer(t, name)
+		ended[o.Addr] = o
+	}
+	getppid := uint64(0)
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == eventlog.KindSyscall && eventlog.SyscallName(e.Object) == "getppid" {
+			getppid = e.Ordinal
+		}
+	}
+	q := flow.Request{Windows: map[uint32]replay.StepWindow{1: {From: getppid, To: 1 << 40}}, HeapAt: func(addr evidence.Addr) (flow.HeapObject, bool) {
+		for _, o := range ended {
+			if addr >= o.Addr && addr < o.Addr+evidence.Addr(o.Size) {
+				return o, true
+			}
+		}
+		return flow.HeapObject{}, false
+	}}
+	if x.Trace, err = flow.Record(t.Context(), rec, q); err != nil || x.Cut || getppid == 0 {
+		t.Fatalf("%v, cut %v, the traced part begins after event %d", err, x.Cut, getppid)
+	}
+	x.last = x.Last(1)
+	for _, c := range []struct {
+		what string
+		l    flow.Location
+		kind flow.Kind
+		call string
+	}{
+		{"the old part of a moved object", flow.Memory(x.pointer(t, "moved"), 8), flow.Copied, "realloc"},
+		{"the new part", flow.Memory(x.pointer(t, "moved")+100, 8), flow.Allocated, "realloc"},
+		{"freed memory", flow.Memory(x.pointer(t, "gone")+32, 8), flow.Freed, "free"},
+		{"what fread stored", flow.Memory(x.global(t, "block"), 2), flow.Input, "fread"},
+		{"what fread did not store", flow.Memory(x.global(t, "block")+2, 1), flow.Before, ""},
+		{"what fgets stored", flow.Memory(x.global(t, "line"), 3), flow.Input, "fgets"},
+	} {
+		if d := x.Define(c.l, x.last); d.Kind != c.kind || d.Call != c.call {
+			t.Errorf("%s: %v by %q, want %v by %q: %+v", c.what, d.Kind, d.Call, c.kind, c.call, d)
+		}
+	}
+	if o := x.ObjectAt(x.pointer(t, "kept")+8, x.last); o == nil || o.Size != 24 || o.Made >= 0 || o.Freed >= 0 {
+		t.Errorf("an object of before is %+v", o)
+	}
+	if o := x.ObjectAt(x.pointer(t, "gone"), x.last); o == nil || o.Size != 40 || o.Made >= 0 || o.Freed < 0 {
+		t.Errorf("an object of before that was freed is %+v", o)
 	}
 }

@@ -94,6 +94,9 @@ func (h *heap) note(t *Trace, n int) {
 			break // it failed, and the old object is still there
 		}
 		old := h.at(evidence.Addr(first), n)
+		if old == nil && result != evidence.Addr(first) {
+			old, _ = h.earlierAt(evidence.Addr(first)) // in another place its size is still that of before
+		}
 		kept := uint64(0)
 		if old != nil {
 			kept = min(old.Size, size)
@@ -105,8 +108,11 @@ func (h *heap) note(t *Trace, n int) {
 		}
 		h.freed(t, n, evidence.Addr(first), name)
 		h.made(t, n, result, size, name)
-		if kept > 0 {
+		switch {
+		case kept > 0:
 			t.setRange(n, result, kept, Copied, name, first)
+		case first != 0 && old == nil: // how much it had is not known
+			t.setRange(n, result, size, Unknown, name, 0)
 		}
 	case "free", "cfree", "operator delete":
 		h.freed(t, n, evidence.Addr(first), name)

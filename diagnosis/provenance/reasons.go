@@ -100,7 +100,7 @@ const (
 
 // run takes values until there are no more of this list, or of the near ones.
 func (s *slice) run(list *[]wanted) {
-	for len(*list) > 0 && len(s.seen) < mostWanted && len(s.out.Broken) < mostBroken {
+	for len(*list)+len(s.near) > 0 && len(s.seen) < mostWanted && len(s.out.Broken) < mostBroken {
 		from := &s.near
 		if len(s.near) == 0 {
 			from = list
