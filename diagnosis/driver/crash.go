@@ -150,10 +150,10 @@ type analysis struct {
 	handled  handledSignals
 	signalAt *eventlog.HandledSignal
 	ending   *image.Process
-	// handledFault is a fault whose handler was left by a jump, nil if there is none. handledSpent
-	// is the time of its experiments.
+	// handledFault is a fault whose handler was left by a jump, nil if there is none.
 	handledFault *evidence.Finding
-	handledSpent time.Duration
+	// began is when the analysis began: Time bounds what comes before the search for the cause as well.
+	began time.Time
 
 	// blame is the scan's result for the failing instruction; nil before the scan.
 	blame *staticscan.Blame
@@ -166,7 +166,7 @@ type analysis struct {
 
 // newAnalysis begins the analysis of a request.
 func newAnalysis(req Request) *analysis {
-	return &analysis{req: req, draft: draft{result: &evidence.Case{}, progress: req.Progress}, stoppedProcess: stoppedProcess{separate: req.AllThreads}}
+	return &analysis{req: req, began: time.Now(), draft: draft{result: &evidence.Case{}, progress: req.Progress}, stoppedProcess: stoppedProcess{separate: req.AllThreads}}
 }
 
 func (a *analysis) open() error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -136,9 +135,7 @@ func (a *analysis) jumped(ctx context.Context, at *eventlog.HandledSignal) (mess
 	f := evidence.Finding{Kind: evidence.FindingHandledFault, Site: site, Proof: evidence.Replayed,
 		Summary: fmt.Sprintf("the handler of %s %s was left by a jump", sig.Name, where)}
 	a.say("replaying without the handled fault")
-	started := time.Now()
 	list := verdict.WithoutFault(ctx, a.verdictInput(), at)
-	a.handledSpent = time.Since(started)
 	last := &list[len(list)-1]
 	end := fmt.Sprintf("the process ended with status %d after that", a.exit.Status)
 	switch {

@@ -17,8 +17,8 @@ type replayStage struct {
 	*stoppedProcess
 	sources sourceFiles
 	// input is the input of the search for the cause.
-	input   verdict.Input
-	started time.Time
+	input verdict.Input
+	began time.Time
 }
 
 // replay makes all replays, in the order in which they need each other's results. It closes begun
@@ -29,7 +29,7 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 	}
 	close(begun)
 	r := &replayStage{req: &a.req, draft: &a.draft, recordings: &a.recordings, stoppedProcess: &a.stoppedProcess, sources: a.sources(),
-		input: a.verdictInput(), started: time.Now().Add(-a.handledSpent)}
+		input: a.verdictInput(), began: a.began}
 	if err := r.searchSchedule(ctx); err != nil {
 		a.limit(failedPart(err))
 	}
@@ -45,12 +45,12 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 // verdictInput is the failure with its recordings.
 func (a *analysis) verdictInput() verdict.Input {
 	return verdict.Input{Case: a.result, Process: a.process, Ending: a.ending, Handled: a.signalAt, Waits: a.waits, Blame: a.blame, Failing: a.failing, Passing: a.passing,
-		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Hits: a.req.Hits, Object: a.heapObjectAt, SourceLine: a.sources().lineText, Image: a.req.imageOptions(), Progress: a.req.Progress}
+		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Spent: time.Since(a.began), Hits: a.req.Hits, Object: a.heapObjectAt, SourceLine: a.sources().lineText, Image: a.req.imageOptions(), Progress: a.req.Progress}
 }
 
 // findCause looks for the cause of the failure.
 func (r *replayStage) findCause(ctx context.Context) error {
-	r.input.Spent = time.Since(r.started)
+	r.input.Spent = time.Since(r.began)
 	d, err := verdict.Diagnose(ctx, r.input)
 	if err != nil {
 		return err

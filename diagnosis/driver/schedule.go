@@ -18,7 +18,7 @@ const neededTime = 30 * time.Second
 // recorded end: without it the replay would show another run. It takes at most half of the time for
 // all replays.
 func (r *replayStage) searchSchedule(ctx context.Context) error {
-	until := r.started.Add(r.req.Time / 2)
+	until := r.began.Add(r.req.Time / 2)
 	for _, rec := range r.failing {
 		opts := explore.Options{Image: r.req.imageOptions(), Progress: func(p explore.Progress) { r.say(p.String()) }}
 		if r.req.Time > 0 {
@@ -47,7 +47,7 @@ func (r *replayStage) tellSchedule(ctx context.Context) error {
 		times = verdict.DefaultReplays
 	}
 	until := time.Now().Add(neededTime)
-	if end := r.started.Add(r.req.Time); r.req.Time > 0 && end.Before(until) {
+	if end := r.began.Add(r.req.Time); r.req.Time > 0 && end.Before(until) {
 		until = end
 	}
 	rec := r.failing[0]
