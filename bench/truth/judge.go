@@ -90,8 +90,8 @@ func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*muta
 		fmt.Fprintf(os.Stderr, "truth: %s: the seed makes another bug now; search again\n", e.ID)
 		return nil, nil
 	}
-	if known { // it was made before MemorySanitizer was asked
-		return k, errors.Join(w.Undefined(ctx, m, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
+	if known { // it was made before all sanitizers were asked
+		return k, errors.Join(w.Again(ctx, m, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
 	}
 	return b.make(ctx, w, m)
 }

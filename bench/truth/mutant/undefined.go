@@ -14,7 +14,7 @@ import (
 
 // Undefined asks MemorySanitizer, where the other sanitizers see no violation. What it reports at the same place of the original as
 // well is no answer: it does not know everything that libraries store. A package that it cannot build has none. A kept
-// mutant that was read from a file lacks the change of the text, which m has.
+// mutant that was read from a file lacks the change of the text, but m has it.
 func (w *Workshop) Undefined(ctx context.Context, m *Mutant, k *Kept) (err error) {
 	if k.Answered() {
 		return nil
@@ -48,6 +48,22 @@ func (w *Workshop) Undefined(ctx context.Context, m *Mutant, k *Kept) (err error
 		}
 	}
 	return nil
+}
+
+// Again asks all sanitizers about a mutant that was kept before they were all asked.
+func (w *Workshop) Again(ctx context.Context, m *Mutant, k *Kept) (err error) {
+	text, err := os.ReadFile(filepath.Join(w.src.Dir, m.File))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.checked.Restore()) }()
+	if err := w.checked.Change(ctx, m.File, m.Bug.Apply(text)); err != nil {
+		return ignoreBuild(err)
+	}
+	if _, k.Answer.Violation, err = w.check(ctx, w.checked, w.checked.Executable(), k.Run); err != nil {
+		return err
+	}
+	return w.Undefined(ctx, m, k)
 }
 
 // Answered reports whether all sanitizers were asked that may see a violation.

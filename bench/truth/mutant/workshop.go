@@ -226,7 +226,8 @@ func (w *Workshop) report(ctx context.Context, program string, run source.Run) (
 		return nil, "", err
 	}
 	text, err = limit.Files(log + "*")
-	return r, text, err
+	// UndefinedBehaviorSanitizer of gcc writes to standard error, whatever its log_path is.
+	return r, text + "\n" + string(r.Stderr), err
 }
 
 // cover finds out which lines a run executes.
