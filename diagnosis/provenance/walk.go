@@ -91,6 +91,10 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 			if !known {
 				return nil, false
 			}
+			if inst.Flow == x86.FlowReturn && f.strayed(at, addr) {
+				f.follow(flow.Register(f.trace.Step(at).Thread, x86.RSP, 8), at)
+				return f.way, true
+			}
 			if inst.Flow == x86.FlowReturn || !f.access(at, k) {
 				f.follow(flow.Memory(addr, 8), at)
 			}
@@ -105,6 +109,17 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// strayed reports whether the stack pointer at a return differs from that at the entry of the function, or is in a frame that has
+// returned: then the memory there has no return address, and what made the stack pointer matters.
+func (f *follower) strayed(at int, sp evidence.Addr) bool {
+	const address = 8 // bytes of a return address
+	if call := newFrames(f.trace, f.program, f.trace.Step(at).Thread).call[at]; call != none {
+		return f.trace.Register(at, x86.RSP) != f.trace.Register(call, x86.RSP)-address
+	}
+	inner := follower{trace: f.trace, program: f.program, way: &Way{}}
+	return inner.unset(f.trace.Define(flow.Memory(sp, address), at), at)
 }
 
 // typed replaces a way that ended in memory which never changed, if operand k of step n is in a table to which an

@@ -95,7 +95,14 @@ func (w *work) back(victims []victim, from beginning) error {
 			if found != nil && found.at(cause) {
 				cause.Open = "" // the trace shows that the way ends there
 			}
+			open := cause.Open
+			if len(w.Passing) > 0 {
+				cause.Open = "" // the difference from a run that passes tells that the value is bad there
+			}
 			w.prove(c, cause)
+			if cause.Proof != evidence.Proved {
+				cause.Open = open
+			}
 			if found != nil {
 				if cause = found.weigh(cause); cause == found.cause && w.known(cause) {
 					continue
