@@ -133,7 +133,7 @@ func (c *chain) kind() evidence.CauseKind {
 // object, which the damage alone does not tell for sure.
 func (c *chain) corrected() bool {
 	f := c.victim.finding
-	return f != nil && f.Proof == evidence.Inferred && len(c.links) > 0 && c.links[0].object != nil &&
+	return f != nil && (f.Proof == evidence.Inferred || f.Kind == evidence.FindingUseAfterFree) && len(c.links) > 0 && c.links[0].object != nil &&
 		f.Object != nil && c.links[0].object.Addr != f.Object.Addr
 }
 
@@ -170,7 +170,7 @@ func (c *chain) summary(out *evidence.Cause) string {
 	switch {
 	case c.victim.damaged():
 		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), c.damaged())
-		if first.bounds != "" && first.object == nil { // an object's end is told already
+		if first.bounds != "" && (first.object == nil || c.corrected()) { // else the object's end is told already
 			text += ", " + first.bounds
 		}
 		return text

@@ -203,6 +203,9 @@ func (c *chain) heapChanges() []change {
 	if c.made == nil || c.made.call == nil || f == nil || f.Object == nil {
 		return nil
 	}
+	if c.victim.kind == evidence.CauseUseAfterFree && c.corrected() {
+		return nil // the store was meant for another object: that the free is withheld only gives it memory that nobody looks at
+	}
 	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditKeepFreed, Bytes: f.Object.Size}
 	do, all := keepFreed, "each free made there withheld"
 	switch c.victim.kind {

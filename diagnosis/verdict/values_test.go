@@ -32,6 +32,7 @@ func TestValues(t *testing.T) {
 		{name: "middle_link", proof: evidence.Proved, kind: evidence.CauseOverwritten, summary: "put (middle_link.c:17)"},
 		{name: "long_run", variable: "numbers[63]", kind: evidence.CauseBadValue, proof: evidence.Proved, summary: "prepare (long_run.c:13)"},
 		{name: "handled_loop", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "the loop at shift (handled_loop.c:16)"},
+		{name: "into_freed", kind: evidence.CauseHeapOverflow, proof: evidence.Proved, summary: "past the end of an object of 84 bytes"},
 		{name: "counted_index", kind: evidence.CauseOverwritten, hops: verdict.DefaultHops - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
