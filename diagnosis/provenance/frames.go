@@ -93,7 +93,10 @@ func (f *frames) decider(n int) (at int, known bool) {
 // that uses that, in the activation that gave it: they decided that it kept the value (potential dependence: Gyimothy et al., FSE 1999).
 // The nearest to the use is the first.
 func (f *frames) spared(made, used int, writes func(*x86.Inst) bool) (list []int) {
-	const most = 4
+	const (
+		most       = 4
+		mostSpared = 200 // branches that are looked at
+	)
 	way := sparedWay{made: f.trace.Step(made).PC, used: f.trace.Step(used).PC}
 	at := used
 	for at > made && (f.call[at] != f.call[made] || f.trace.Step(at).Library) {
@@ -119,9 +122,6 @@ func (f *frames) spared(made, used int, writes func(*x86.Inst) bool) (list []int
 	return list
 }
 
-// mostSpared bounds the branches that are looked at after a constant was stored.
-const mostSpared = 200
-
 // other is the way that a step did not take, if it is a conditional jump.
 func (f *frames) other(n int) (evidence.Addr, bool) {
 	s := f.trace.Step(n)
@@ -138,28 +138,7 @@ func (f *frames) other(n int) (evidence.Addr, bool) {
 // reaches reports whether the code has such a way to an instruction that is wanted, in the same function.
 func (f *frames) reaches(way sparedWay, wanted func(*x86.Inst) bool) bool {
 	const most = 500 // instructions
-	seen, list := map[evidence.Addr]bool{way.made: true, way.used: true}, []evidence.Addr{way.from}
-	for len(list) > 0 && len(seen) < most {
-		pc := list[len(list)-1]
-		list = list[:len(list)-1]
-		if seen[pc] {
-			continue
-		}
-		seen[pc] = true
-		in, ok := f.program.Decode(pc)
-		switch {
-		case !ok:
-			continue
-		case wanted(in):
-			return true
-		case in.HasTarget && (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch):
-			list = append(list, evidence.Addr(in.Target))
-		}
-		if in.Flow == x86.FlowNext || in.Flow == x86.FlowBranch || in.Flow == x86.FlowCall {
-			list = append(list, pc+evidence.Addr(in.Len))
-		}
-	}
-	return false
+	return f.search(way.from, most, []evidence.Addr{way.made, way.used}, func(in *x86.Inst) bool { return in != nil && wanted(in) }) == found
 }
 
 // decides reports whether a step is a branch from which the code could have left the function without an instruction.
@@ -182,38 +161,55 @@ func (f *frames) leaves(w branchWay) bool {
 		return known
 	}
 	const most = 5000 // instructions
-	seen, list := map[evidence.Addr]bool{w.to: true}, []evidence.Addr{w.from}
-	result := false
-	for len(list) > 0 && !result {
+	ends := func(in *x86.Inst) bool {
+		return in == nil || in.Flow == x86.FlowReturn || (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch) && !in.HasTarget
+	}
+	result := f.search(w.from, most, []evidence.Addr{w.to}, ends) != missing
+	f.leaving[w] = result
+	return result
+}
+
+// searched is what a search of code came to.
+type searched int
+
+const (
+	missing searched = iota // no way has what is wanted
+	found
+	tooFar // there is more code than the bound allows
+)
+
+// search goes along the ways of the code from an instruction, within a function and not past the barriers, until it finds one that
+// is wanted; nil stands for bytes that are no instruction.
+func (f *frames) search(from evidence.Addr, most int, barriers []evidence.Addr, wanted func(*x86.Inst) bool) searched {
+	seen, list := map[evidence.Addr]bool{}, []evidence.Addr{from}
+	for _, b := range barriers {
+		seen[b] = true
+	}
+	for len(list) > 0 {
 		pc := list[len(list)-1]
 		list = list[:len(list)-1]
 		if seen[pc] {
 			continue
 		}
+		if len(seen) >= most {
+			return tooFar
+		}
 		seen[pc] = true
-		in, ok := f.program.Decode(pc)
-		if !ok || len(seen) > most {
-			result = true
+		in, _ := f.program.Decode(pc)
+		if wanted(in) {
+			return found
+		}
+		if in == nil {
 			continue
 		}
-		behind := pc + evidence.Addr(in.Len)
-		switch in.Flow {
-		case x86.FlowReturn:
-			result = true
-		case x86.FlowTrap: // it ends the program
-		case x86.FlowJump, x86.FlowBranch:
-			if !in.HasTarget {
-				result = true
-				continue
-			}
+		if in.HasTarget && (in.Flow == x86.FlowJump || in.Flow == x86.FlowBranch) {
 			list = append(list, evidence.Addr(in.Target))
-			if in.Flow == x86.FlowBranch {
-				list = append(list, behind)
-			}
+		}
+		switch in.Flow {
+		case x86.FlowJump, x86.FlowReturn, x86.FlowTrap: // it does not continue behind
 		default:
-			list = append(list, behind)
+			list = append(list, pc+evidence.Addr(in.Len))
 		}
 	}
-	f.leaving[w] = result
-	return result
+	return missing
 }

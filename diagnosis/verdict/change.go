@@ -204,7 +204,7 @@ func (c *chain) heapChanges() []change {
 		return nil
 	}
 	if c.victim.kind == evidence.CauseUseAfterFree && c.corrected() {
-		return nil // the store was meant for another object: that the free is withheld only gives it memory that nobody looks at
+		return nil // the store was meant for another object: a withheld free would only hide the damage
 	}
 	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditKeepFreed, Bytes: f.Object.Size}
 	do, all := keepFreed, "each free made there withheld"
