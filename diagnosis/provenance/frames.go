@@ -6,7 +6,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// frames are the activations of functions in a thread's part of a trace. They are told by the stack pointer, so that jumps out of
+// frames are the activations of functions in a trace. They are told by the stack pointer, so that jumps out of
 // several functions (longjmp) end those.
 type frames struct {
 	trace   *flow.Trace
@@ -27,34 +27,43 @@ type branchWay struct{ from, to evidence.Addr }
 // sparedWay is a way from a branch that was not taken, between the instruction that gave something its value and one that used it.
 type sparedWay struct{ from, made, used evidence.Addr }
 
-func newFrames(t *flow.Trace, p Program, thread uint32) *frames {
+func newFrames(t *flow.Trace, p Program) *frames {
 	f := &frames{trace: t, program: p, call: make([]int, t.Len()), before: make([]int, t.Len()), leaving: map[branchWay]bool{}, sparing: map[sparedWay]bool{}}
 	type activation struct {
 		call, last int
 		sp         uint64 // when the function was entered
 	}
-	stack := []activation{{none, none, ^uint64(0)}}
-	called := none // the step before was this call
+	type thread struct {
+		stack  []activation
+		called int // the step before was this call
+	}
+	threads := map[uint32]*thread{}
 	for n := range t.Len() {
 		s := t.Step(n)
-		if s.Thread != thread || s.Library {
+		if s.Library {
+			f.call[n], f.before[n] = none, none
 			continue
 		}
+		of := threads[s.Thread]
+		if of == nil {
+			of = &thread{[]activation{{none, none, ^uint64(0)}}, none}
+			threads[s.Thread] = of
+		}
 		sp := t.Register(n, x86.RSP)
-		for len(stack) > 1 && sp > stack[len(stack)-1].sp {
-			stack = stack[:len(stack)-1]
+		for len(of.stack) > 1 && sp > of.stack[len(of.stack)-1].sp {
+			of.stack = of.stack[:len(of.stack)-1]
 		}
 		const address = 8 // bytes of a return address
-		if called != none && sp == t.Register(called, x86.RSP)-address {
-			stack = append(stack, activation{called, none, sp})
+		if of.called != none && sp == t.Register(of.called, x86.RSP)-address {
+			of.stack = append(of.stack, activation{of.called, none, sp})
 		}
-		top := &stack[len(stack)-1]
+		top := &of.stack[len(of.stack)-1]
 		f.call[n], f.before[n] = top.call, top.last
-		called = none
+		of.called = none
 		switch {
 		case s.Inst == nil:
 		case s.Inst.Flow == x86.FlowCall:
-			called = n
+			of.called = n
 		case s.Inst.Flow == x86.FlowBranch, s.Inst.Flow == x86.FlowJump && !s.Inst.HasTarget:
 			top.last = n
 		}

@@ -52,7 +52,7 @@ func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
 // code, the branch that led to it counts. whole says that the trace begins with the run. status is where the exit status is; its
 // Size is 0 if there is none.
 func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) *Reasons {
-	s := &slice{follower: follower{trace: t, program: p, way: &Way{}}, frames: newFrames(t, p, t.Step(n).Thread), whole: whole, out: &Reasons{},
+	s := &slice{follower: follower{trace: t, program: p, way: &Way{}}, frames: newFrames(t, p), whole: whole, out: &Reasons{},
 		seen: map[wanted]bool{}, decided: map[int]bool{}, start: n}
 	if status.Size > 0 {
 		s.near = append(s.near, wanted{l: status, n: n})

@@ -115,7 +115,7 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 // returned: then the memory there has no return address, and what made the stack pointer matters.
 func (f *follower) strayed(at int, sp evidence.Addr) bool {
 	const address = 8 // bytes of a return address
-	if call := newFrames(f.trace, f.program, f.trace.Step(at).Thread).call[at]; call != none {
+	if call := newFrames(f.trace, f.program).call[at]; call != none {
 		return f.trace.Register(at, x86.RSP) != f.trace.Register(call, x86.RSP)-address
 	}
 	inner := follower{trace: f.trace, program: f.program, way: &Way{}}
