@@ -25,13 +25,13 @@ func (x *exact) reasons() *provenance.Reasons {
 
 // decidedBefore is as decidedBroken, where a trace of the end began after what decided: it traces again, from the last call of one after
 // the other of the functions whose results a chain leads through. The innermost, which was called last, is the first.
-func (w *work) decidedBefore(c *chain) bool {
+func (w *work) decidedBefore(c *chain) {
 	if !w.gaveUp() || w.exact.whole || c.victim.damaged() || w.rustReport() != nil { // what reports a panic is too long itself
-		return false
+		return
 	}
 	a, err := w.failingArrivals()
 	if err != nil {
-		return false
+		return
 	}
 	a.events = frameEvents
 	for i := range slices.Backward(c.links) {
@@ -51,13 +51,12 @@ func (w *work) decidedBefore(c *chain) bool {
 			w.failedPart(err)
 		}
 		if !made {
-			return false
+			return
 		}
 		if w.decidedBroken() {
-			return true
+			return
 		}
 	}
-	return false
 }
 
 // decidedBroken names the accesses that broke a rule and decided that the program gave up. It reports false where there are none.

@@ -96,14 +96,9 @@ const (
 // gives. The program is copied to the path. The build with the sanitizer is tried first:
 // most mutants that it has nothing against do not fail at all.
 func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept, _ Drop, err error) {
-	text, err := os.ReadFile(filepath.Join(w.src.Dir, m.File))
-	if err != nil {
-		return nil, "", fmt.Errorf("mutant: %w", err)
-	}
-	mutated := m.Bug.Apply(text)
 	plain := w.plain[m.Level]
 	defer func() { err = errors.Join(err, plain.Restore(), w.checked.Restore()) }()
-	if err := w.checked.Change(ctx, m.File, mutated); err != nil {
+	if err := w.change(ctx, w.checked, m); err != nil {
 		return nil, NotCompiled, ignoreBuild(err)
 	}
 	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects}}}
@@ -111,7 +106,7 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if drop, err := t.suspect(ctx); err != nil || drop != "" {
 		return nil, drop, err
 	}
-	if err := plain.Change(ctx, m.File, mutated); err != nil {
+	if err := w.change(ctx, plain, m); err != nil {
 		return nil, NotCompiled, ignoreBuild(err)
 	}
 	if drop, err := t.runPlain(ctx); err != nil || drop != "" {
@@ -125,6 +120,15 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	}
 	t.kept.Original, t.kept.Program = plain.Original(), program
 	return t.kept, "", copyProgram(plain.Executable(), program)
+}
+
+// change puts a bug into a tree.
+func (w *Workshop) change(ctx context.Context, t *tree.Tree, m *Mutant) error {
+	text, err := os.ReadFile(filepath.Join(w.src.Dir, m.File))
+	if err != nil {
+		return fmt.Errorf("mutant: %w", err)
+	}
+	return t.Change(ctx, m.File, m.Bug.Apply(text))
 }
 
 func ignoreBuild(err error) error {

@@ -3,8 +3,6 @@ package mutant
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"diagnose/bench/truth/inject"
@@ -28,12 +26,8 @@ func (w *Workshop) Undefined(ctx context.Context, m *Mutant, k *Kept) (err error
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(w.src.Dir, k.File))
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, t.Restore()) }()
-	if err := t.Change(ctx, m.File, m.Bug.Apply(text)); err != nil {
+	if err := w.change(ctx, t, m); err != nil {
 		return ignoreBuild(err)
 	}
 	_, ofMutant, err := w.report(ctx, t.Executable(), k.Run)
@@ -52,12 +46,8 @@ func (w *Workshop) Undefined(ctx context.Context, m *Mutant, k *Kept) (err error
 
 // Again asks all sanitizers about a mutant that was kept before they were all asked.
 func (w *Workshop) Again(ctx context.Context, m *Mutant, k *Kept) (err error) {
-	text, err := os.ReadFile(filepath.Join(w.src.Dir, m.File))
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, w.checked.Restore()) }()
-	if err := w.checked.Change(ctx, m.File, m.Bug.Apply(text)); err != nil {
+	if err := w.change(ctx, w.checked, m); err != nil {
 		return ignoreBuild(err)
 	}
 	if _, k.Answer.Violation, err = w.check(ctx, w.checked, w.checked.Executable(), k.Run); err != nil {
