@@ -215,7 +215,7 @@ func (f *frames) search(from evidence.Addr, most int, barriers []evidence.Addr, 
 			list = append(list, evidence.Addr(in.Target))
 		}
 		switch in.Flow {
-		case x86.FlowJump, x86.FlowReturn, x86.FlowTrap: // it does not continue behind
+		case x86.FlowJump, x86.FlowReturn, x86.FlowTrap: // it does not continue after it
 		default:
 			list = append(list, pc+evidence.Addr(in.Len))
 		}

@@ -1,0 +1,135 @@
+package provenance
+
+import (
+	"slices"
+
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// contradicted reports whether memory was found with another value than the step left there that last stored to it, as far as
+// the trace has seen: then it lacks a store. Memory that was freed is filled by the heap, and an object of before the trace is
+// not known to be one.
+func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool {
+	if l.Space != transfer.Memory || d.At < 0 || d.Part != l || l.Size > 8 || f.trace.Step(d.At).Library {
+		return false
+	}
+	var stored uint64
+	var known bool
+	switch {
+	case d.Kind == flow.Copied && len(d.From) == 1:
+		stored, known = f.value(d.From[0], d.At)
+	case d.Kind == flow.Constant:
+		stored, known = immediate(f.trace.Step(d.At).Inst, l.Size)
+	}
+	if !known {
+		return false
+	}
+	found, known := f.loaded(l, n)
+	return known && found != stored
+}
+
+// loaded is the value that step n found in memory, if it put just that in a general register.
+func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
+	s := f.trace.Step(n)
+	if s.Inst == nil || s.Library {
+		return 0, false
+	}
+	for k := range s.Inst.Operands {
+		o := &s.Inst.Operands[k]
+		if o.IsMemory || o.IsImm || !o.Access.Writes() || !o.Reg.General() {
+			continue
+		}
+		to, next := flow.Register(s.Thread, o.Reg, l.Size), f.trace.Next(n)
+		if next < 0 || f.trace.Step(next).Library {
+			return 0, false
+		}
+		if d := f.trace.Define(to, next); d.At == n && d.Kind == flow.Copied && len(d.From) == 1 && d.From[0] == l {
+			return f.value(to, next)
+		}
+	}
+	return 0, false
+}
+
+// implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it
+// and branched. Compilers then use it in place of the constant 0, so that where its value came from may say nothing.
+func (f *follower) implied(l flow.Location, used int, d flow.Definition) bool {
+	if l.Space != transfer.General || d.At < 0 || d.Part != l {
+		return false
+	}
+	if v, known := f.value(l, used); !known || v != 0 {
+		return false
+	}
+	tested := false
+	for n := f.trace.Previous(used); n > d.At; n = f.trace.Previous(n) {
+		// Going back, the branch comes before the test.
+		s := f.trace.Step(n)
+		if s.Inst == nil {
+			continue
+		}
+		if s.Inst.Flow == x86.FlowBranch {
+			tested = true
+		} else if tested && testsZero(s.Inst, x86.Reg(l.Num)) {
+			return true
+		}
+	}
+	return false
+}
+
+// testsZero reports whether an instruction compares a register with 0.
+func testsZero(inst *x86.Inst, r x86.Reg) bool {
+	o := inst.Operands
+	if len(o) < 2 || o[0].IsMemory || o[0].IsImm || o[0].Reg != r {
+		return false
+	}
+	switch inst.Op {
+	case "test", "or", "and":
+		return !o[1].IsMemory && !o[1].IsImm && o[1].Reg == r
+	case "cmp":
+		return o[1].IsImm && o[1].Imm == 0
+	}
+	return false
+}
+
+// value is what up to 8 bytes held before step n, if the trace has it.
+func (f *follower) value(l flow.Location, n int) (uint64, bool) {
+	size := min(l.Size, 8)
+	for range 32 {
+		if n >= f.trace.Len() {
+			n = f.trace.Len() - 1
+		}
+		if l.Space == transfer.General && f.trace.Step(n).Thread == l.Thread {
+			v := f.trace.Register(n, x86.Reg(l.Num)) >> (8 * l.Off)
+			if size < 8 {
+				v &= 1<<(8*size) - 1
+			}
+			return v, true
+		}
+		d := f.trace.Define(l, n)
+		switch {
+		case d.Part.Size < size:
+			return 0, false
+		case d.Kind == flow.Copied:
+			l, n = d.From[0], d.At
+		case d.Kind == flow.Constant && !f.trace.Step(d.At).Library:
+			return immediate(f.trace.Step(d.At).Inst, size)
+		default:
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// immediate is the constant that an instruction stores.
+func immediate(inst *x86.Inst, size int) (uint64, bool) {
+	i := slices.IndexFunc(inst.Operands, func(o x86.Operand) bool { return o.IsImm && !o.Implicit })
+	if i < 0 || inst.Op != "mov" {
+		return 0, inst.Op == "xor" || inst.Op == "sub"
+	}
+	v := uint64(inst.Operands[i].Imm)
+	if size < 8 {
+		v &= 1<<(8*size) - 1
+	}
+	return v, true
+}
