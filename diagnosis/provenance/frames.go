@@ -178,11 +178,11 @@ func (f *frames) leaves(w branchWay) bool {
 	return result
 }
 
-// searched is what a search of code came to.
+// searched is the outcome of a search of code.
 type searched int
 
 const (
-	missing searched = iota // no way has what is wanted
+	missing searched = iota // no way has a wanted one
 	found
 	tooFar // there is more code than the bound allows
 )
