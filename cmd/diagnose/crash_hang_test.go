@@ -115,6 +115,57 @@ func TestCrashOfAHang(t *testing.T) {
 	}
 }
 
+// left waits for a thread that nobody wakes, when all others have ended.
+const left = `
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+
+static void *waits(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	alarm(1);
+	pthread_cond_wait(&news, &lock);
+	return unused;
+}
+
+static void *ends(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t waiter, others[8];
+
+	pthread_create(&waiter, NULL, waits, NULL);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&others[i], NULL, ends, NULL);
+	pthread_join(waiter, NULL);
+	return 0;
+}
+`
+
+// TestCrashOfAHangAfterEnds: a thread that has ended, but that the kernel still has when the replay
+// is stopped, is not one that could wake the others.
+func TestCrashOfAHangAfterEnds(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "left.c", Text: left, Flags: []string{"-O1", "-pthread"}})
+	recording := recordedAt(t, exe)
+	for range 10 {
+		var report hangReport
+		o := diagnose(t, nil, "crash", "--format", "json", "--recording", recording)
+		if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
+			t.Fatalf("status %d, %v: %s", o.status, err, o.stderr)
+		}
+		if f := report.Case.Failure; f.Kind != "deadlock" {
+			t.Fatalf("kind %s: %s", f.Kind, f.Sentence)
+		}
+	}
+}
+
 const pingPong = `
 #include <pthread.h>
 #include <sys/time.h>

@@ -152,7 +152,8 @@ func (rs *recordings) markExited(p *image.Process) {
 	}
 }
 
-// numberReplayed gives a replayed process the process and thread ids of the recorded one.
+// numberReplayed gives a replayed process the process and thread ids of the recorded one, and
+// removes the threads that have ended.
 func (rs *recordings) numberReplayed(p *image.Process) error {
 	rec := rs.failing[0]
 	summary, err := rec.Log.Summarize()
@@ -173,7 +174,20 @@ func (rs *recordings) numberReplayed(p *image.Process) error {
 			}
 		}
 	}
+	removeEnded(p)
 	return nil
+}
+
+// removeEnded removes the threads that have ended for the program, though the kernel still had them
+// when a replay was stopped: the recording library only calls exit(2) after that.
+func removeEnded(p *image.Process) {
+	left := slices.DeleteFunc(slices.Clone(p.Threads), func(t image.Thread) bool {
+		raw, err := image.Struct[agent.RawRThread](p, evidence.Addr(agent.RThreadAddress(uint32(t.Ref.Recorded))))
+		return t.Ref.Recorded != 0 && err == nil && raw.State == agent.REnded
+	})
+	if len(left) > 0 {
+		p.Threads = left
+	}
 }
 
 // numberThreads gives the threads of a recorded process their numbers in the recording, which
