@@ -115,7 +115,7 @@ func TestCrashOfAHang(t *testing.T) {
 	}
 }
 
-// left waits for a thread that nobody wakes, when all others have ended.
+// left waits for a thread that no thread wakes, when all others have ended.
 const left = `
 #include <pthread.h>
 #include <unistd.h>

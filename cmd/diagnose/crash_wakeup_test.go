@@ -116,6 +116,101 @@ func TestCrashWakeups(t *testing.T) {
 	}
 }
 
+// queue hands numbers to workers by a queue with room for two. In some ways of building it a signal is missing, in one
+// what the workers wait for never comes about.
+const queue = `
+#include <pthread.h>
+#include <unistd.h>
+#ifndef WORKERS
+#define WORKERS 3
+#endif
+enum { room = 2, workers = WORKERS, numbers = 40 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t filled = PTHREAD_COND_INITIALIZER, taken = PTHREAD_COND_INITIALIZER;
+static int list[room], count, closed;
+static long sum;
+
+static void put(int n)
+{
+	pthread_mutex_lock(&lock);
+	while (count == room)
+		pthread_cond_wait(&taken, &lock);
+	list[count++] = n;
+#ifndef NO_SIGNAL
+	pthread_cond_signal(&filled);
+#endif
+	pthread_mutex_unlock(&lock);
+}
+
+static void *work(void *unused)
+{
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		while (count == 0 && !closed)
+			pthread_cond_wait(&filled, &lock);
+		if (count == 0) {
+			pthread_mutex_unlock(&lock);
+			return unused;
+		}
+		sum += list[--count];
+		pthread_cond_signal(&taken);
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+int main(void)
+{
+	pthread_t threads[workers];
+
+	alarm(5);
+	for (int i = 0; i < workers; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	usleep(200000);
+	for (int i = 0; i < numbers; i++)
+		put(i);
+	usleep(200000);
+	pthread_mutex_lock(&lock);
+#ifndef NOT_CLOSED
+	closed = 1;
+#endif
+#ifndef NO_BROADCAST
+	pthread_cond_broadcast(&filled);
+#endif
+	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < workers; i++)
+		pthread_join(threads[i], NULL);
+	return sum != numbers * (numbers - 1) / 2;
+}
+`
+
+// TestCrashMissingSignals: of the conditions that threads wait for, the one whose signal is missing is told, as waits that end without
+// it show. Where they do not help, none is.
+func TestCrashMissingSignals(t *testing.T) {
+	const filled, gone = "waits for filled", "missing-wakeup"
+	for _, x := range []struct {
+		way, says, not string
+	}{
+		{"NO_SIGNAL", filled, "variable    taken"},
+		{"NO_BROADCAST -DWORKERS=1", "no thread signals it afterwards", "[proved]"},
+		{"NOT_CLOSED", "while (count == 0 && !closed)", gone},
+	} {
+		for _, build := range []struct{ compiler, level string }{{"", "-O0"}, {"clang", "-O2"}} {
+			t.Run(strings.Fields(x.way)[0]+build.level, func(t *testing.T) {
+				t.Parallel()
+				exe := crashtest.Compile(t, crashtest.Program{Source: "queue.c", Text: queue, Compiler: build.compiler, Flags: append(strings.Fields("-D"+x.way), build.level, "-pthread")})
+				got := diagnose(t, nil, "crash", "--time", "1m", "--recording", recordedAt(t, exe))
+				before, _, _ := strings.Cut(got.stdout, "Looked at and ruled out")
+				if got.status != exitOK || !strings.Contains(got.stdout, x.says) || strings.Contains(before, x.not) {
+					t.Errorf("%s%s", got.stdout, got.stderr)
+				}
+				if helps := "waits for filled end when no thread can continue: 0 of 3"; x.not != gone && !strings.Contains(got.stdout, helps) {
+					t.Errorf("%q is not told: %s", helps, got.stdout)
+				}
+			})
+		}
+	}
+}
+
 // rustWaiting signals a condition variable before its other thread waits for it.
 const rustWaiting = `
 use std::sync::{Arc, Condvar, Mutex};

@@ -157,9 +157,10 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 func (w *work) settled() bool {
 	return slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
 		switch c.Kind {
-		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput, evidence.CauseDeadlock,
-			evidence.CauseMissingWakeup:
+		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput, evidence.CauseDeadlock:
 			return c.Proof == evidence.Proved
+		case evidence.CauseMissingWakeup:
+			return c.Proof == evidence.Proved || helps(&c)
 		}
 		return false
 	})

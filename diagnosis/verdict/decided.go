@@ -84,10 +84,13 @@ func (w *work) decidedBroken() bool {
 
 // leadOfConditions tells the branches that decided that the program gave up, where nothing else is told.
 func (w *work) leadOfConditions() {
-	r := w.exact.decided
-	if r == nil || len(w.out.Causes)+len(w.asides) > 0 {
-		return
+	if r := w.exact.decided; r != nil && len(w.out.Causes)+len(w.asides) == 0 {
+		w.leadTo(r, "the program gave up")
 	}
+}
+
+// leadTo tells the branches that decided what happened.
+func (w *work) leadTo(r *provenance.Reasons, happened string) {
 	var steps []evidence.CauseStep
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
@@ -109,5 +112,5 @@ func (w *work) leadOfConditions() {
 	}
 	nearest := steps[len(steps)-1].Site
 	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
-		Summary: "the condition at " + siteText(nearest) + " decided that the program gave up"})
+		Summary: "the condition at " + siteText(nearest) + " decided that " + happened})
 }

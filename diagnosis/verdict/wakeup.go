@@ -1,18 +1,11 @@
 package verdict
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
-	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
-	"diagnose/internal/futex"
-	"diagnose/replay"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -44,28 +37,55 @@ const mostWakeCalls = 20_000
 // which no thread signals or posts any more. One replay has all calls to those: it runs every
 // thread as far as it can, so a thread that is not seen to signal does not.
 func (w *work) wakeups() error {
-	var edges []*evidence.WaitEdge
+	k := &wakeups{work: w, before: len(w.out.Causes)}
 	for i := range w.Waits {
 		if _, known := wakeFunctions[w.Waits[i].What]; (known || futexWaits[w.Waits[i].What]) && w.Waits[i].Waiter.Recorded != 0 {
-			edges = append(edges, &w.Waits[i])
+			k.edges = append(k.edges, &w.Waits[i])
 		}
 	}
-	if len(edges) == 0 || w.Case.Failure.Kind != evidence.Deadlock || w.ringOfLocks() {
+	if len(k.edges) == 0 || w.Case.Failure.Kind != evidence.Deadlock || w.ringOfLocks() {
 		return nil
 	}
-	calls, err := w.wakeCalls(edges)
-	if err != nil {
+	if err := k.seeCalls(); err != nil {
 		w.limit(evidence.Limit{Code: evidence.LimitSignallers, Reason: err.Error()})
 		return nil
 	}
 	told := map[evidence.Addr]bool{}
-	for _, e := range edges {
-		if !told[e.Object] {
-			told[e.Object] = true
-			w.lostWakeup(e, edges, calls)
+	for _, e := range k.edges {
+		if told[e.Object] {
+			continue
+		}
+		told[e.Object] = true
+		if m := k.missing(e); m != nil {
+			k.try(m)
 		}
 	}
+	k.conditions()
 	return w.ctx.Err()
+}
+
+// wakeups is what threads of a deadlock wait for, and the calls of a replay to that, in its order.
+type wakeups struct {
+	*work
+	edges []*evidence.WaitEdge
+	calls []wakeCall
+	// before are the causes of other parts; helped of this part's are those without which a run was seen to go on.
+	before, helped int
+	// vain are those that an experiment contradicts.
+	vain []*missingWakeup
+}
+
+// missingWakeup is the cause of one object's waiters.
+type missingWakeup struct {
+	evidence.Cause
+	edge *evidence.WaitEdge
+	// calls are those to the object; first and last are the first and the last of the waits that did not end.
+	calls       []wakeCall
+	first, last int
+	// waits are the threads that wait, with their last event before.
+	waits map[uint32]uint64
+	// lost is the signal that came before any wait; nil: none did.
+	lost *wakeCall
 }
 
 // ringOfLocks reports whether threads wait for each other's locks, one for its own, or for that of one that has ended. Then
@@ -77,232 +97,80 @@ func (w *work) ringOfLocks() bool {
 	})
 }
 
-// wakeCalls are all calls of a replay to what is waited for, in its order.
-func (w *work) wakeCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
-	w.say("replay for the calls to what threads wait for")
-	objects := map[evidence.Addr]bool{}
-	opts := replay.FreeRequest{Common: replay.Common{Image: w.Image}}
-	var calls []wakeCall
-	kinds, futexes := map[evidence.WaitKind]bool{}, false
-	for _, e := range edges {
-		objects[e.Object] = true
-		if futexWaits[e.What] {
-			futexes = true
-		} else {
-			kinds[e.What] = true
-		}
-	}
-	see := func(wakes bool) func(*replay.Stopped) error {
-		return func(s *replay.Stopped) error {
-			regs, err := s.Registers()
-			if err != nil {
-				return err
-			}
-			object, _ := regs.Get(image.RDI)
-			if !objects[evidence.Addr(object)] {
-				return nil
-			}
-			if len(calls) == mostWakeCalls {
-				return fmt.Errorf("there are more than %d calls", mostWakeCalls)
-			}
-			c := wakeCall{wakes: wakes, object: evidence.Addr(object), thread: s.Moment.Thread, ordinal: s.Moment.Ordinal}
-			if back, err := image.Uint64(s, regs.SP()); err == nil {
-				c.returnTo = evidence.Addr(back)
-			}
-			calls = append(calls, c)
-			return nil
-		}
-	}
-	for kind := range kinds {
-		for _, wakes := range []bool{true, false} {
-			names := wakeFunctions[kind].wait
-			if wakes {
-				names = wakeFunctions[kind].wake
-			}
-			for _, name := range names {
-				pc, found := w.inRecorder(name)
-				if !found {
-					return nil, fmt.Errorf("the recording library has no %s", name)
-				}
-				opts.Breaks = append(opts.Breaks, replay.Break{PC: pc, Do: see(wakes)})
-			}
-		}
-	}
-	if futexes {
-		list, err := w.futexCalls(edges)
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, list...)
-	}
-	if len(opts.Breaks) == 0 {
-		return calls, nil
-	}
-	return calls, callsSeen(replay.Run(w.ctx, w.rec, opts))
-}
-
-// futexCalls are the wakes of futexes, which the log has, and the waits that have not ended,
-// which begin after their threads' last events.
-func (w *work) futexCalls(edges []*evidence.WaitEdge) ([]wakeCall, error) {
-	waiting := map[uint32]*evidence.WaitEdge{}
-	objects := map[uint64]bool{}
-	for _, e := range edges {
-		if futexWaits[e.What] {
-			waiting[uint32(e.Waiter.Recorded)] = e
-			objects[uint64(e.Object)] = true
-		}
-	}
-	var calls []wakeCall
-	last := map[uint32]int{} // by waiting thread, how many wakes come before its last event
-	ordinals := map[uint32]uint64{}
-	for e, err := range w.rec.Log.Ordered() {
-		if err != nil {
-			return nil, err
-		}
-		if waiting[e.Thread] != nil {
-			last[e.Thread], ordinals[e.Thread] = len(calls), e.Ordinal
-		}
-		if e.Kind != eventlog.KindSyscall || e.Object != unix.SYS_FUTEX || len(e.Args) < 2 || !objects[e.Args[0]] {
-			continue
-		}
-		switch futex.Command(e.Args[1]) {
-		case futex.Wake, futex.WakeBitset:
-			calls = append(calls, wakeCall{wakes: true, woke: e.Result != 0, object: evidence.Addr(e.Args[0]), thread: e.Thread, ordinal: e.Ordinal - 1, returnTo: e.Site})
-		case futex.Requeue, futex.CmpRequeue, futex.WakeOp: // they wake other threads as well
-			return nil, errors.New("futexes are requeued")
-		}
-	}
-	for thread, e := range waiting {
-		at := last[thread]
-		if at < len(calls) {
-			return nil, errors.New("a futex was woken when it may have been waited for")
-		}
-		calls = append(calls, wakeCall{object: e.Object, thread: thread, ordinal: ordinals[thread]})
-	}
-	return calls, nil
-}
-
-// inRecorder is where the recording library has a function.
-func (w *work) inRecorder(name string) (evidence.Addr, bool) {
-	for _, m := range w.Process.Modules {
-		if filepath.Base(m.Path) != agent.RecordLibraryName || m.Object == nil {
-			continue
-		}
-		if s, found := m.Object.SymbolNamed(name); found {
-			return m.Addr(s.Value), true
-		}
-	}
-	return 0, false
-}
-
-// lostWakeup is the cause of one object's waiters, if no call signals it after they waited.
-func (w *work) lostWakeup(e *evidence.WaitEdge, edges []*evidence.WaitEdge, calls []wakeCall) {
+// missing is the cause of one object's waiters; nil if some call signals it after they waited.
+func (k *wakeups) missing(e *evidence.WaitEdge) *missingWakeup {
 	waiting := map[uint32]bool{}
-	for _, x := range edges {
+	for _, x := range k.edges {
 		if x.Object == e.Object {
 			waiting[uint32(x.Waiter.Recorded)] = true
 		}
 	}
-	calls = slices.DeleteFunc(slices.Clone(calls), func(c wakeCall) bool { return c.object != e.Object })
-	first, last := -1, -1 // of the last waits of those that wait
-	seen := map[uint32]bool{}
-	for i, c := range slices.Backward(calls) {
-		if !c.wakes && waiting[c.thread] && !seen[c.thread] {
-			seen[c.thread], first = true, i
-			last = max(last, i)
+	m := &missingWakeup{edge: e, first: -1, last: -1, waits: map[uint32]uint64{}}
+	m.calls = slices.DeleteFunc(slices.Clone(k.calls), func(c wakeCall) bool { return c.object != e.Object })
+	for i, c := range slices.Backward(m.calls) {
+		if c.wakes || !waiting[c.thread] {
+			continue
+		}
+		if _, later := m.waits[c.thread]; !later {
+			m.waits[c.thread], m.first, m.last = c.ordinal, i, max(m.last, i)
 		}
 	}
-	if len(seen) != len(waiting) || slices.ContainsFunc(calls[first:], func(c wakeCall) bool { return c.wakes }) {
-		return // some signal came after that, and woke another thread
+	if len(m.waits) != len(waiting) || slices.ContainsFunc(m.calls[m.first:], func(c wakeCall) bool { return c.wakes }) {
+		return nil // some signal came after that, and woke another thread
 	}
+	k.tell(m)
+	return m
+}
+
+// tell words the cause.
+func (k *wakeups) tell(m *missingWakeup) {
 	var wake *wakeCall // the last
-	wakeAt, wakes, waits := 0, 0, 0
-	for i := range calls {
-		if !calls[i].wakes {
-			waits++
+	wakeAt, wakes := 0, 0
+	for i := range m.calls {
+		if !m.calls[i].wakes {
 			continue
 		}
 		wakes++
-		if i < first {
-			wake, wakeAt = &calls[i], i
-		}
+		wake, wakeAt = &m.calls[i], i
 	}
-	wait := calls[first]
-	out := evidence.Cause{Kind: evidence.CauseMissingWakeup, Proof: evidence.Replayed, Variable: w.waitedName(e)}
-	waitSite := w.siteBefore(wait.returnTo)
-	if waitSite == nil {
-		waitSite = e.Site
+	wait := m.calls[m.first]
+	m.Kind, m.Proof, m.Variable = evidence.CauseMissingWakeup, evidence.Replayed, k.waitedName(m.edge)
+	if m.Site = k.siteBefore(wait.returnTo); m.Site == nil {
+		m.Site = m.edge.Site
 	}
-	waiter := w.threadText(wait.thread)
+	waiter := k.threadText(wait.thread)
 	step := func(text string, site *evidence.Site) {
-		out.Story = append(out.Story, evidence.CauseStep{Text: text, Site: site, Proof: evidence.Replayed})
+		m.Story = append(m.Story, evidence.CauseStep{Text: text, Site: site, Proof: evidence.Replayed})
 	}
 	verb, done := "signals", "signalled"
-	switch e.What {
+	switch m.edge.What {
 	case evidence.WaitSemaphore:
 		verb, done = "posts", "posted"
 	case evidence.WaitPrivateFutex:
 		verb, done = "wakes", "woken"
 	}
-	waited := fmt.Sprintf("%s waits for %s", waiter, out.Variable)
+	waited := fmt.Sprintf("%s waits for %s", waiter, m.Variable)
 	switch {
 	case wake == nil:
-		out.Site = waitSite
-		out.Summary = fmt.Sprintf("%s waits for %s, and no thread ever %s it", waiter, out.Variable, verb)
-		step(waited, waitSite)
+		m.Summary = fmt.Sprintf("%s waits for %s, and no thread ever %s it", waiter, m.Variable, verb)
+		step(waited, m.Site)
 		step(fmt.Sprintf("no thread %s it before or after, up to the end of the recording", verb), nil)
-	case e.What == evidence.WaitSemaphore:
-		out.Site = waitSite
-		out.Summary = fmt.Sprintf("%s waits for %s, which was waited for %s and posted %s; no thread posts it afterwards", waiter, out.Variable, timesText(uint64(waits)), timesText(uint64(wakes)))
-		step(fmt.Sprintf("%s posts %s for the last time", w.threadText(wake.thread), out.Variable), w.siteBefore(wake.returnTo))
-		step(waited, waitSite)
+	case m.edge.What == evidence.WaitSemaphore:
+		m.Summary = fmt.Sprintf("%s waits for %s, which was waited for %s and posted %s; no thread posts it afterwards", waiter, m.Variable, timesText(uint64(len(m.calls)-wakes)), timesText(uint64(wakes)))
+		step(fmt.Sprintf("%s posts %s for the last time", k.threadText(wake.thread), m.Variable), k.siteBefore(wake.returnTo))
+		step(waited, m.Site)
 		step("no thread posts it after that, up to the end of the recording", nil)
 	default:
-		out.Site = waitSite
 		// Where some thread had waited by then, the signal may have woken it.
-		lost := !wake.woke && !slices.ContainsFunc(calls[:wakeAt], func(c wakeCall) bool { return !c.wakes })
-		kind, again := "lost wakeup: ", ""
-		if !lost {
-			kind, again = "", " again"
+		kind, again := "", " again"
+		if !wake.woke && !slices.ContainsFunc(m.calls[:wakeAt], func(c wakeCall) bool { return !c.wakes }) {
+			kind, again, m.lost = "lost wakeup: ", "", wake
 		}
-		out.Summary = kind + fmt.Sprintf("%s was %s by %s before %s waited for it%s, and no thread %s it afterwards", out.Variable, done, w.threadText(wake.thread), waiter, again, verb)
-		step(fmt.Sprintf("%s %s %s", w.threadText(wake.thread), verb, out.Variable), w.siteBefore(wake.returnTo))
-		step(waited, waitSite)
+		m.Summary = kind + fmt.Sprintf("%s was %s by %s before %s waited for it%s, and no thread %s it afterwards", m.Variable, done, k.threadText(wake.thread), waiter, again, verb)
+		step(fmt.Sprintf("%s %s %s", k.threadText(wake.thread), verb, m.Variable), k.siteBefore(wake.returnTo))
+		step(waited, m.Site)
 		step(fmt.Sprintf("no thread %s it after that, up to the end of the recording", verb), nil)
-		if lost && e.What == evidence.WaitCondition {
-			w.proveWakeup(&out, wake, &calls[last])
-		}
 	}
-	w.out.Causes = append(w.out.Causes, out)
-}
-
-// proveWakeup holds back the thread that signalled until the other one waits. That the
-// failure is gone then proves the cause only if the wait was seen to end: the new order
-// may have helped for another reason.
-func (w *work) proveWakeup(out *evidence.Cause, wake, wait *wakeCall) {
-	schedule, err := w.rec.Log.Schedule()
-	if len(schedule) == 0 || wake.thread == wait.thread {
-		if err != nil {
-			w.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
-		}
-		return
-	}
-	again := w.unchanged(w.rec)
-	returned := false
-	see := func(s *replay.Stopped) error {
-		returned = returned || s.Moment.Thread == wait.thread
-		return nil
-	}
-	e := w.experiment(fmt.Sprintf("%s kept back before that until %s waits", w.threadText(wake.thread), w.threadText(wait.thread)),
-		w.rec, replay.FreeRequest{Breaks: []replay.Break{{PC: wait.returnTo, Do: see}}, Schedule: replay.Reorder(schedule, replay.Hold{
-			Thread: wake.thread, Ordinal: wake.ordinal, Until: replay.EventOf{Thread: wait.thread, Ordinal: replay.AsFarAsItCan}})}, false)
-	if e.Agrees() && !returned {
-		e.Undecided = "the wait was not seen to end"
-	}
-	claim := evidence.Event{Thing: out.Variable, At: evidence.Moment{Thread: wake.thread, Ordinal: wake.ordinal, PC: wake.returnTo, Count: 1}}
-	e.Change = &claim
-	out.Experiments = append(out.Experiments, again, e)
-	w.proveBy(out, claim)
 }
 
 // waitedName is what the program calls that which is waited for.
