@@ -35,6 +35,8 @@ type Mutation struct {
 	// Root are the lines that a diagnosis may name as the root: those that are changed, and of
 	// a removal also its neighbours that name an object.
 	Root []int `json:"root"`
+	// Unsignalled is what the statement that is taken out would have signalled; empty: it is no signal.
+	Unsignalled string `json:"unsignalled,omitempty"`
 	// Effect are lines of which one must be executed for the bug to change anything: of a
 	// removed check the lines of its body, else those from Line to Last.
 	Effect []int `json:"effect,omitempty"`
@@ -132,10 +134,15 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 			m.Root = append(m.Root, lines(f.lineAt(e.start), f.lineAt(max(e.start, e.end-1)))...)
 		}
 		switch {
+		case change.whole:
+			m.Root = append(m.Root, lines(m.Line, lastLine(statement, true))...)
 		case change.section != nil:
 			m.Root = append(m.Root, lines(lineOf(change.section[0]), lastLine(change.section[1], true))...)
 		case change.removes:
 			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
+		}
+		if change.signals && len(change.objects) > 0 {
+			m.Unsignalled = change.objects[0]
 		}
 		m.Effect = lines(m.Line, m.Last)
 		if change.effect != nil {

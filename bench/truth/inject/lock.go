@@ -143,7 +143,7 @@ func whileToIf(f *file, n *sitter.Node) []change {
 	if body == nil || keyword == nil || keyword.Type() != "while" || !f.calls(body, waits) {
 		return nil
 	}
-	return []change{{edits: []edit{replace(keyword, "if")}, objects: f.names(n.ChildByFieldName("condition"), body)}}
+	return []change{{edits: []edit{replace(keyword, "if")}, objects: f.names(n.ChildByFieldName("condition"), body), whole: true}}
 }
 
 // calls reports whether one of the functions is called below a node.
@@ -165,7 +165,7 @@ func lostSignal(f *file, n *sitter.Node) []change {
 	if !isOne(name, signals) || !inBlock(n) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true, signals: true}}
 }
 
 // blindWait waits without a look at the condition: a signal that was sent before is missed.
@@ -174,7 +174,7 @@ func blindWait(f *file, n *sitter.Node) []change {
 	if body == nil || keyword == nil || keyword.Type() != "while" || !f.calls(body, waits) || f.calls(body, []string{"timedwait"}) {
 		return nil
 	}
-	return []change{{edits: []edit{replace(keyword, "if"), replace(condition, "(1)")}, objects: f.names(condition, body)}}
+	return []change{{edits: []edit{replace(keyword, "if"), replace(condition, "(1)")}, objects: f.names(condition, body), whole: true}}
 }
 
 // scopedLock takes out an object of C++ that locks until the end of its block.

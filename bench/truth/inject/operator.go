@@ -22,6 +22,10 @@ type change struct {
 	// removes says that the statement is taken out, so that the root may be named by the
 	// statements around it.
 	removes bool
+	// signals says that the statement that is taken out is a signal: its object, which comes first, is all that is left to name.
+	signals bool
+	// whole says that the body of the statement is changed as well, in what it means: a wait without its loop.
+	whole bool
 	// at is the statement that is changed, if it is not the one around the node.
 	at *sitter.Node
 	// section is the first and the last statement of a critical section that the bug is about:

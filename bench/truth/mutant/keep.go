@@ -24,6 +24,8 @@ type Answer struct {
 	File    string   `json:"file"`
 	Root    []int    `json:"root"`
 	Objects []string `json:"objects,omitempty"`
+	// Unsignalled is what threads wait for in vain, where the bug is a signal that was taken out; empty: it is another.
+	Unsignalled string `json:"unsignalled,omitempty"`
 }
 
 // Kept is a mutant that fails on an input.
@@ -101,7 +103,7 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if err := w.change(ctx, w.checked, m); err != nil {
 		return nil, NotCompiled, ignoreBuild(err)
 	}
-	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects}}}
+	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects, Unsignalled: m.Bug.Unsignalled}}}
 	t.inputs, t.rest, t.kept.Passing = w.reaching(m)
 	if drop, err := t.suspect(ctx); err != nil || drop != "" {
 		return nil, drop, err

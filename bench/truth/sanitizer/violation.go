@@ -1,6 +1,7 @@
 package sanitizer
 
 import (
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func ReadAll(text, top string) (list []*Violation) {
 		if v := r.violation(); v != nil {
 			list = append(list, v)
 		}
-		r = reader{top: r.top}
+		r = reader{top: r.top, files: r.files}
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); !r.line(line) {
@@ -89,6 +90,7 @@ func ReadAll(text, top string) (list []*Violation) {
 
 type reader struct {
 	top      string
+	files    map[string][]string // those below the top, by name; nil: they were not looked for
 	kind     string
 	place    *Place // that UBSan names without a stack
 	sections []section
@@ -175,12 +177,55 @@ func (r *reader) placeIn(where, function string) *Place {
 	if len(parts) < 2 {
 		return nil
 	}
-	inside, found := strings.CutPrefix(filepath.Clean(parts[0]), r.top)
+	inside := r.inside(filepath.Clean(parts[0]))
 	line, err := strconv.Atoi(parts[1])
-	if !found || err != nil || line == 0 {
+	if inside == "" || err != nil || line == 0 {
 		return nil // of a library, whose names are of another machine
 	}
 	return &Place{inside, line, function}
+}
+
+// inside is a file's path below the top; empty: it is not there. A path may be relative to the directory in which the compiler ran,
+// which is the top or one below it that the report does not have.
+func (r *reader) inside(path string) string {
+	if filepath.IsAbs(path) {
+		inside, _ := strings.CutPrefix(path, r.top)
+		if inside == path {
+			return ""
+		}
+		return inside
+	}
+	if !filepath.IsLocal(path) {
+		return ""
+	}
+	if r.files == nil {
+		r.files = filesBelow(r.top)
+	}
+	var found []string
+	for _, file := range r.files[filepath.Base(path)] {
+		if file == path {
+			return file
+		}
+		if strings.HasSuffix(file, "/"+path) {
+			found = append(found, file)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// filesBelow are the files of a tree by their names, relative to its top. What cannot be read is left out.
+func filesBelow(top string) map[string][]string {
+	files := map[string][]string{}
+	filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if inside, relErr := filepath.Rel(top, path); err == nil && relErr == nil && d.Type().IsRegular() {
+			files[d.Name()] = append(files[d.Name()], inside)
+		}
+		return nil
+	})
+	return files
 }
 
 // frame reads "#1 0x55 in name /top/file.c:12" or TSan's "#1 name /top/file.c:12 (program+0x1)".

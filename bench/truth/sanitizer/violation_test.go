@@ -160,3 +160,28 @@ func TestNoReport(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestRelativePaths: reports name files as the compiler was called with them.
+func TestRelativePaths(t *testing.T) {
+	top := t.TempDir()
+	for _, file := range []string{"lib/frame.c", "lib/twice.c", "src/twice.c", "main.c"} {
+		if err := os.MkdirAll(filepath.Join(top, filepath.Dir(file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func(frame string) string {
+		return "==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1\nREAD of size 1 at 0x1\n" +
+			"    #0 0x1 in memcpy ../../libsanitizer/interceptors.inc:8\n    #1 0x2 in pass " + frame + ":7\n    #2 0x3 in main main.c:9\n"
+	}
+	for frame, want := range map[string]string{
+		"lib/frame.c": "lib/frame.c", "./lib/frame.c": "lib/frame.c", "frame.c": "lib/frame.c", filepath.Join(top, "lib/frame.c"): "lib/frame.c",
+		"twice.c": "main.c", "nptl/start.c": "main.c", "../main.c": "main.c", "/elsewhere/main.c": "main.c",
+	} {
+		if v := Read(report(frame), top); v == nil || v.Accesses[0].File != want {
+			t.Errorf("%s: %+v, not %s", frame, v, want)
+		}
+	}
+}

@@ -52,6 +52,12 @@ func (t target) object(o *evidence.HeapObject) bool {
 	return among(o.Allocated.Site, v.Allocated[:min(3, len(v.Allocated))])
 }
 
+// unsignalled reports whether a variable is the one whose signal was taken out: nothing is left in the code to name but that.
+func (t target) unsignalled(variable string) bool {
+	name := t.answer.Unsignalled
+	return name != "" && (variable == name || strings.HasSuffix(variable, "."+name) || strings.HasSuffix(variable, ">"+name))
+}
+
 func (t target) right(s *evidence.Site) bool { return t.root(s) || t.violates(s) }
 
 func among(s *evidence.Site, places []sanitizer.Place) bool {

@@ -81,8 +81,11 @@ func (t target) judgeCauses(c *evidence.Case) Score {
 // named reports whether a cause's headline is the bug, or the first violation by its place
 // or its object.
 func (t target) named(c *evidence.Cause) bool {
-	if c.Site != nil && t.root(c.Site) {
+	if c.Site != nil && t.root(c.Site) || c.Kind == evidence.CauseMissingWakeup && t.unsignalled(c.Variable) {
 		return true
+	}
+	if o := c.Object; o != nil && o.Allocated != nil && t.root(o.Allocated.Site) && t.compatible(c.Kind) {
+		return true // the headline names where the object was allocated
 	}
 	if i := c.Interleaving; i != nil {
 		if slices.ContainsFunc(i.Failing, func(a evidence.SeenAccess) bool { return t.right(a.Site) }) {

@@ -142,4 +142,18 @@ func TestNoViolation(t *testing.T) {
 	if got := Judge(&evidence.Case{Failure: evidence.Failure{Site: site("b.c", 3)}}, &answer); got.Outcome != Unknown {
 		t.Errorf("%+v", got)
 	}
+	allocated := causes(evidence.Cause{Kind: evidence.CauseHeapOverflow, Site: site("b.c", 3), Object: object("a.c", 3)})
+	if got := Judge(allocated, &answer); got.Outcome != Right {
+		t.Errorf("an object that the bug allocates: %+v", got)
+	}
+}
+
+// A signal that was taken out leaves no line to name, but what it would have signalled.
+func TestUnsignalled(t *testing.T) {
+	answer := mutant.Answer{File: "q.c", Root: []int{4}, Unsignalled: "filled"}
+	for variable, want := range map[string]Outcome{"filled": Right, "queue.filled": Right, "q->filled": Right, "emptied": Wrong, "unfilled": Wrong} {
+		if got := Judge(causes(evidence.Cause{Kind: evidence.CauseMissingWakeup, Variable: variable, Site: site("q.c", 9)}), &answer); got.Outcome != want {
+			t.Errorf("%s: %+v", variable, got)
+		}
+	}
 }
