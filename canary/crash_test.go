@@ -11,6 +11,7 @@ import (
 	"diagnose/image/debuginfo"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
+	"diagnose/image/x86/heights"
 	"diagnose/internal/crashtest"
 )
 
@@ -67,7 +68,7 @@ func frame(t *testing.T, p *image.Process, thread *image.Thread, u *unwind.Frame
 		if _, err := p.ReadMemory(m.Addr(r[0]), code); err != nil {
 			t.Fatal(err)
 		}
-		f.Code = append(f.Code, canary.Code{Addr: m.Addr(r[0]), Bytes: code})
+		f.Code = append(f.Code, heights.Code{Addr: m.Addr(r[0]), Bytes: code})
 	}
 	f.Buffers = buffers(t, info, pc, &value.Frame{Process: p, Thread: thread, Module: m, Registers: u.Registers, CFA: u.CFA, Lookup: u.Lookup})
 	return f

@@ -3,15 +3,9 @@ package canary
 import (
 	"bytes"
 
-	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/image/x86/heights"
 )
-
-// Code is a range of a function's machine code.
-type Code struct {
-	Addr  evidence.Addr
-	Bytes []byte
-}
 
 // guardOffset is where the thread control block holds the reference value of
 // the guards (glibc, sysdeps/x86_64/nptl/tls.h: tcbhead_t.stack_guard).
@@ -19,7 +13,7 @@ const guardOffset = 0x28
 
 // mayGuard reports whether the code contains the encoding of an absolute
 // operand at guardOffset. Without it there is no need to decode the code.
-func mayGuard(code []Code) bool {
+func mayGuard(code []heights.Code) bool {
 	operand := []byte{0x25, guardOffset, 0, 0, 0} // SIB without base and index, disp32
 	for _, c := range code {
 		if bytes.Contains(c.Bytes, operand) {
@@ -31,7 +25,7 @@ func mayGuard(code []Code) bool {
 
 // slot is the position of a guard in its frame.
 type slot struct {
-	place position
+	place heights.Position
 	// stores are the instructions that fill it.
 	stores []int
 	// framePointer: the slot was addressed by a register other than rsp.
@@ -48,36 +42,36 @@ func isReference(o *x86.Operand) bool {
 // value: "mov reg, fs:0x28" and the next store of that register, with no write
 // to it and no branch in between. ok is false for a function without a guard,
 // and for one whose stores differ.
-func findSlot(g *graph, heights []*positions) (s slot, ok bool) {
-	for i := range g.insts {
-		ops := g.insts[i].Operands
-		if g.insts[i].Op != "mov" || len(ops) < 2 || !wholeRegister(&ops[0]) || !isReference(&ops[1]) {
+func findSlot(g *heights.Graph, at []*heights.Positions) (s slot, ok bool) {
+	for i := range g.Insts {
+		ops := g.Insts[i].Operands
+		if g.Insts[i].Op != "mov" || len(ops) < 2 || !heights.WholeRegister(&ops[0]) || !isReference(&ops[1]) {
 			continue
 		}
-		at, found := storeOf(g, i+1, ops[0].Reg)
+		store, found := storeOf(g, i+1, ops[0].Reg)
 		if !found {
 			continue // the comparison in an epilogue
 		}
-		m := &g.insts[at].Operands[0].Memory
-		if heights[at] == nil {
+		m := &g.Insts[store].Operands[0].Memory
+		if at[store] == nil {
 			return slot{}, false
 		}
-		place := moved(heights[at][m.Base], m.Disp)
-		if place.origin == unknown || len(s.stores) > 0 && place != s.place {
+		place := heights.Moved(at[store][m.Base], m.Disp)
+		if place.Origin == heights.Unknown || len(s.stores) > 0 && place != s.place {
 			return slot{}, false
 		}
 		s.place, s.framePointer = place, m.Base != x86.RSP
-		s.stores = append(s.stores, at)
+		s.stores = append(s.stores, store)
 	}
 	return s, len(s.stores) > 0
 }
 
 // storeOf finds the store of reg to the stack, from instruction i on.
-func storeOf(g *graph, i int, reg x86.Reg) (int, bool) {
+func storeOf(g *heights.Graph, i int, reg x86.Reg) (int, bool) {
 	const reach = 16 // compilers schedule a few instructions in between
-	for end := i + reach; i < len(g.insts) && i < end; i++ {
-		inst := &g.insts[i]
-		if inst.Flow != x86.FlowNext || g.insts[i-1].PC+uint64(g.insts[i-1].Len) != inst.PC {
+	for end := i + reach; i < len(g.Insts) && i < end; i++ {
+		inst := &g.Insts[i]
+		if inst.Flow != x86.FlowNext || g.Insts[i-1].PC+uint64(g.Insts[i-1].Len) != inst.PC {
 			return 0, false
 		}
 		ops := inst.Operands
@@ -97,28 +91,28 @@ func storeOf(g *graph, i int, reg x86.Reg) (int, bool) {
 // filled reports whether the slot is certainly filled when the instruction at
 // index here is about to run, or is running: every path from the entry to it
 // passes the store.
-func (s *slot) filled(g *graph, here int) bool {
-	if g.damaged {
+func (s *slot) filled(g *heights.Graph, here int) bool {
+	if g.Damaged {
 		return false
 	}
 	stores := map[int]bool{}
 	for _, i := range s.stores {
 		stores[i] = true
 	}
-	seen := make([]bool, len(g.insts))
+	seen := make([]bool, len(g.Insts))
 	seen[0] = true
 	work := []int{0}
 	for len(work) > 0 {
 		i := work[len(work)-1]
 		work = work[:len(work)-1]
-		inst := &g.insts[i]
-		if i == here || g.escapes(inst) {
+		inst := &g.Insts[i]
+		if i == here || escapes(g, inst) {
 			return false
 		}
 		if stores[i] {
 			continue
 		}
-		for _, n := range g.next(i) {
+		for _, n := range g.Next(i) {
 			if !seen[n] {
 				seen[n] = true
 				work = append(work, n)
@@ -132,12 +126,12 @@ func (s *slot) filled(g *graph, here int) bool {
 // address that its control flow graph does not show: a call (at a landing pad),
 // an indirect jump, or a branch to another part of the function that may
 // return.
-func (g *graph) escapes(inst *x86.Inst) bool {
+func escapes(g *heights.Graph, inst *x86.Inst) bool {
 	switch inst.Flow {
 	case x86.FlowCall:
 		return true
 	case x86.FlowJump, x86.FlowBranch:
-		_, within := g.at[inst.Target]
+		_, within := g.At[inst.Target]
 		return !inst.HasTarget || !within
 	}
 	return false

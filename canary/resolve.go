@@ -4,6 +4,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
+	"diagnose/image/x86/heights"
 )
 
 // resolve converts the slot's position to an address in this frame. now has the
@@ -14,29 +15,29 @@ import (
 // length arrays) the frame's CFA is used, provided that a call precedes the
 // return address that the unwinder found by it. A frame known to be smashed
 // does not need this check, because its return address may be overwritten.
-func (s *slot) resolve(m image.Memory, f, outer *Frame, now *positions, smashed bool) (evidence.Addr, bool) {
+func (s *slot) resolve(m image.Memory, f, outer *Frame, now *heights.Positions, smashed bool) (evidence.Addr, bool) {
 	sp, ok := f.Registers.Get(image.RSP)
 	if !ok {
 		return 0, false
 	}
-	var height position
+	var height heights.Position
 	if now != nil {
 		height = now[x86.RSP]
 	}
-	if height.origin == s.place.origin {
-		byStack := evidence.Addr(sp + uint64(s.place.offset-height.offset))
-		if s.place.origin == fromAligned {
+	if height.Origin == s.place.Origin {
+		byStack := evidence.Addr(sp + uint64(s.place.Offset-height.Offset))
+		if s.place.Origin == heights.FromAligned {
 			return byStack, true
 		}
-		return byStack, f.CFA == 0 || byStack == f.CFA+evidence.Addr(s.place.offset)
+		return byStack, f.CFA == 0 || byStack == f.CFA+evidence.Addr(s.place.Offset)
 	}
-	if s.place.origin != fromCFA || !s.framePointer || f.CFA == 0 || height.origin != unknown {
+	if s.place.Origin != heights.FromCFA || !s.framePointer || f.CFA == 0 || height.Origin != heights.Unknown {
 		return 0, false
 	}
 	if !smashed && (outer == nil || !followsCall(m, outer.Registers.PC())) {
 		return 0, false
 	}
-	return f.CFA + evidence.Addr(s.place.offset), true
+	return f.CFA + evidence.Addr(s.place.Offset), true
 }
 
 // followsCall reports whether a call instruction ends at pc: E8 rel32, or

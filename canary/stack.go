@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86/heights"
 )
 
 // Buffer is an array or other overrunnable variable of a frame.
@@ -25,7 +26,7 @@ type Frame struct {
 	Function string
 	// Code is all of the function's code, the range with its entry first. Empty
 	// when it is not known; then the frame is skipped.
-	Code []Code
+	Code []heights.Code
 	// Registers are the frame's, CFA its canonical frame address. Lookup says
 	// whether the pc is a return address.
 	Registers image.Registers
@@ -109,17 +110,17 @@ func guardAddress(m image.Memory, f, outer *Frame, smashed bool) (evidence.Addr,
 	if !mayGuard(f.Code) || f.Trust.Guess() || f.Trust == "" {
 		return 0, false
 	}
-	g := newGraph(f.Code)
-	here, ok := g.covering(uint64(f.pc()))
+	g := heights.New(f.Code)
+	here, ok := g.Covering(uint64(f.pc()))
 	if !ok {
 		return 0, false
 	}
-	heights := g.heights()
-	s, ok := findSlot(g, heights)
+	at := g.Heights()
+	s, ok := findSlot(g, at)
 	if !ok || !smashed && !s.filled(g, here) {
 		return 0, false
 	}
-	addr, ok := s.resolve(m, f, outer, heights[here], smashed)
+	addr, ok := s.resolve(m, f, outer, at[here], smashed)
 	if !ok || addr%8 != 0 || addr < f.Registers.SP() || f.CFA != 0 && addr >= f.CFA {
 		return 0, false
 	}

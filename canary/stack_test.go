@@ -9,6 +9,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/x86/heights"
 )
 
 // memory is a few ranges of the target's memory.
@@ -124,7 +125,7 @@ func (s scene) build() (memory, Stack) {
 	callers := []byte{0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0} // nop; nop; nop; call
 	m := memory{codeAt: s.code, 0x402000: callers, stackAt: stack,
 		fsBase + guardOffset: binary.LittleEndian.AppendUint64(nil, guard)}
-	f := Frame{Function: "handle", Code: []Code{{codeAt, s.code}}, CFA: s.cfa, Trust: evidence.TrustCFI,
+	f := Frame{Function: "handle", Code: []heights.Code{{Addr: codeAt, Bytes: s.code}}, CFA: s.cfa, Trust: evidence.TrustCFI,
 		Lookup: image.ReturnAddress, Buffers: []Buffer{{"name", "char [24]", s.slot - 0x48, 24}, {"buf", "char [32]", s.slot - 0x28, 32}}}
 	f.Registers.Set(image.RIP, uint64(codeAt)+s.at)
 	f.Registers.Set(image.RSP, uint64(s.sp))

@@ -6,6 +6,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/debuginfo"
 	"diagnose/image/value"
+	"diagnose/image/x86/heights"
 )
 
 const (
@@ -68,7 +69,7 @@ func (r guardReader) guardFrame(g *group, i int) canary.Frame {
 
 // functionCode reads the function that covers pc: its ranges by DWARF, or the
 // extent of its symbol.
-func (r guardReader) functionCode(m *image.Module, pc evidence.Addr) []canary.Code {
+func (r guardReader) functionCode(m *image.Module, pc evidence.Addr) []heights.Code {
 	var ranges [][2]uint64
 	if info, err := m.Debug(); err == nil && info != nil {
 		if f, err := info.FunctionAt(m.LinkAddr(pc)); err == nil && f != nil {
@@ -83,7 +84,7 @@ func (r guardReader) functionCode(m *image.Module, pc evidence.Addr) []canary.Co
 		start := m.LinkAddr(sym.Addr)
 		ranges = [][2]uint64{{start, start + sym.Size}}
 	}
-	var list []canary.Code
+	var list []heights.Code
 	for _, extent := range ranges {
 		if extent[1] <= extent[0] || extent[1]-extent[0] > maxFunction {
 			return nil
@@ -92,7 +93,7 @@ func (r guardReader) functionCode(m *image.Module, pc evidence.Addr) []canary.Co
 		if _, err := r.process.ReadMemory(m.Addr(extent[0]), code); err != nil {
 			return nil
 		}
-		list = append(list, canary.Code{Addr: m.Addr(extent[0]), Bytes: code})
+		list = append(list, heights.Code{Addr: m.Addr(extent[0]), Bytes: code})
 	}
 	return list
 }
