@@ -87,43 +87,53 @@ func (g *Graph) Next(i int) []int {
 }
 
 // Heights follows the stack pointer, and the registers copied from it, from the
-// entry through the whole function. The result is nil for instructions that no
-// direct path reaches. If paths disagree the register is unknown, so each
+// entry through the whole function, also through words of the frame where the code keeps them. The result is nil for
+// instructions that no direct path reaches. If paths disagree the register is unknown, so each
 // register changes at most twice and the walk ends.
 func (g *Graph) Heights() []*Positions {
-	states := make([]*Positions, len(g.Insts))
+	result := make([]*Positions, len(g.Insts))
 	if len(g.Insts) == 0 {
-		return states
+		return result
 	}
-	start := Positions{x86.RSP: {FromCFA, -8}}
-	states[0] = &start
+	states := make([]*state, len(g.Insts))
+	states[0] = &state{registers: Positions{x86.RSP: {FromCFA, -8}}}
 	work := []int{0}
 	for len(work) > 0 {
 		i := work[len(work)-1]
 		work = work[:len(work)-1]
-		after := step(*states[i], &g.Insts[i])
+		after := states[i].step(&g.Insts[i])
 		for _, n := range g.Next(i) {
 			if merge(&states[n], after) {
 				work = append(work, n)
 			}
 		}
 	}
-	return states
+	for i := range states {
+		if states[i] != nil {
+			result[i] = &states[i].registers
+		}
+	}
+	return result
 }
 
 // merge keeps the values in which the old and the new state agree, and reports
 // whether that changed the old state.
-func merge(into **Positions, from Positions) bool {
+func merge(into **state, from state) bool {
 	if *into == nil {
 		*into = &from
 		return true
 	}
 	changed := false
-	for r := range from {
-		if (*into)[r] != from[r] && (*into)[r].Origin != Unknown {
-			(*into)[r] = Position{}
+	old := *into
+	for r := range from.registers {
+		if old.registers[r] != from.registers[r] && old.registers[r].Origin != Unknown {
+			old.registers[r] = Position{}
 			changed = true
 		}
+	}
+	if kept := common(old.words, from.words); len(kept) != len(old.words) {
+		old.words = kept
+		changed = true
 	}
 	return changed
 }
