@@ -6,7 +6,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// state is what is known before an instruction.
+// state has the known positions before an instruction.
 type state struct {
 	registers Positions
 	// words of the frame hold positions. The slice is never changed in place, as states share it.
