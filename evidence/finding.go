@@ -34,6 +34,8 @@ const (
 	// FindingHeapHeader is a header of the C library's heap that was overwritten, where it is not
 	// known from which side.
 	FindingHeapHeader FindingKind = "heap-header-overwritten"
+	// FindingStackSmashing is an array on the stack whose contents continue over a word of its frame.
+	FindingStackSmashing FindingKind = "stack-smashing"
 	// FindingHandledFault is a fault whose handler was left by a jump, of a process that
 	// ended itself with a status.
 	FindingHandledFault FindingKind = "handled-fault"
@@ -75,8 +77,10 @@ type Finding struct {
 	// Call is the call that found it: the second free of a double free.
 	Call *HeapCall `json:"call,omitempty"`
 	// Heap is what the C library's heap shows of it; nil for a finding that is not about that heap.
-	Heap  *HeapFacts `json:"heap,omitempty"`
-	Proof Proof      `json:"proof"`
+	Heap *HeapFacts `json:"heap,omitempty"`
+	// Overrun is the array that was written past its end, of a stack that was smashed; nil: it is not known.
+	Overrun *StackOverrun `json:"overrun,omitempty"`
+	Proof   Proof         `json:"proof"`
 }
 
 // WaitEdge says that a thread waits for something that another one holds.
@@ -137,6 +141,14 @@ func (f *Finding) Check() error {
 		if err := f.Heap.check(); err != nil {
 			return err
 		}
+	}
+	if f.Overrun != nil {
+		if err := f.Overrun.check(); err != nil {
+			return err
+		}
+	}
+	if f.Kind == FindingStackSmashing && f.Overrun == nil {
+		return fmt.Errorf("finding %q names no array", f.Kind)
 	}
 	if f.Damage != nil {
 		return f.Damage.check()

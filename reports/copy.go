@@ -70,6 +70,12 @@ func (e edits) copyOf(v reflect.Value) reflect.Value {
 				d = e.damage(evidence.Damage{Bytes: x.Hex, Text: x.Text})
 				out.Set(reflect.ValueOf(evidence.Bytes{Hex: d.Bytes, Text: d.Text}))
 			}
+		case evidence.StackOverrun:
+			if e.secretArray(&x) {
+				o := out.Interface().(evidence.StackOverrun)
+				o.Contents = hiddenContents(o.Contents)
+				out.Set(reflect.ValueOf(o))
+			}
 		case evidence.Source:
 			if len(x.Lines) > 0 {
 				out.FieldByName("Lines").Set(reflect.ValueOf(e.editSource(x.Lines)))

@@ -9,7 +9,7 @@ import (
 	"diagnose/internal/wording"
 )
 
-// objectFacts are the lines on the heap object of a finding and its damage.
+// objectFacts are the lines on the heap object of a finding and its damage, and on the array that was overrun.
 func objectFacts(f *evidence.Finding) facts {
 	var list facts
 	if o := f.Object; o != nil {
@@ -21,7 +21,8 @@ func objectFacts(f *evidence.Finding) facts {
 	if o := f.Beyond; o != nil {
 		list = append(list, fact{"beyond", say(plain, objectText(o)+allocatedIn(o))})
 	}
-	return append(list, mallocFacts(f.Heap)...)
+	list = append(list, mallocFacts(f.Heap)...)
+	return append(list, overrunFacts(f.Overrun)...)
 }
 
 func objectText(o *evidence.HeapObject) string {

@@ -86,3 +86,20 @@ func textWithout(data []byte, hidden []bool) string {
 	}
 	return string(text)
 }
+
+// secretArray reports whether an array that was overrun has the name of a secret and contents that may be one.
+func (e edits) secretArray(o *evidence.StackOverrun) bool {
+	if e.named == nil {
+		return false
+	}
+	text := `"` + o.Contents.Text + `"`
+	return slices.ContainsFunc(o.Arrays, func(a evidence.FrameArray) bool {
+		edit := e.named(a.Name)
+		return edit != nil && edit(text) != text
+	})
+}
+
+// hiddenContents are contents of which no byte is shown.
+func hiddenContents(b evidence.Bytes) evidence.Bytes {
+	return evidence.Bytes{Hex: strings.Repeat(hiddenByte, len(b.Hex)/2), Text: strings.Repeat(string(hiddenCharacter), len(b.Text))}
+}

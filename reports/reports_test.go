@@ -28,6 +28,23 @@ func site(function, file string, line, column int) evidence.Site {
 		Function: function, FunctionOffset: 0x16, File: file, Line: line, Column: column}
 }
 
+// smashedFinding has every part of an overrun of the stack.
+func smashedFinding() evidence.Finding {
+	call := site("read_name", "server.c", 71, 2)
+	return evidence.Finding{Kind: evidence.FindingStackSmashing, Proof: evidence.Inferred, Addr: 0x7ffe0158, Size: 8, Site: &call,
+		Summary: "the contents of the array s.name (char [24]) continue past its end over the return address of read_name",
+		Overrun: &evidence.StackOverrun{Function: "read_name", Word: evidence.WordReturnAddress, WordAddr: 0x7ffe0158, Run: evidence.RunText,
+			Start: 0x7ffe0120, End: 0x7ffe015c, Contents: evidence.Bytes{Hex: hex.EncodeToString([]byte("to whom it may concern")), Text: "to whom it may concern"},
+			Arrays: []evidence.FrameArray{{Name: "s.name", Type: "char [24]", Function: "read_name", File: "server.c", Line: 69, Addr: 0x7ffe0120, Size: 24, Following: 36}},
+			Writers: []evidence.FrameWriter{{Call: true, Callee: "strcpy", Writes: true, Site: call}, {Call: true, Argument: 1, Site: call},
+				{Writes: true, Site: site("read_name", "server.c", 73, 0)}},
+			Same: []evidence.SameBytes{{Place: evidence.CopyArgument, Name: "argv[1]", Addr: 0x7ffe0f00, Size: 60},
+				{Place: evidence.CopyEnvironment, Name: "USER_NAME", Addr: 0x7ffe0fa0, Size: 60},
+				{Place: evidence.CopyGlobal, Name: "last_name", Addr: 0x4c0400, Size: 40, Offset: 20}, {Place: evidence.CopyConstant, Addr: 0x402010, Size: 60},
+				{Place: evidence.CopyHeap, Addr: 0x5c0400, Size: 60}},
+			Proof: evidence.Inferred}}
+}
+
 // sample is a case that uses every part of the model.
 func sample() *evidence.Case {
 	worker := evidence.ThreadRef{Number: 3, TID: 4711, Start: "worker"}
@@ -66,7 +83,7 @@ func sample() *evidence.Case {
 			Facts: []evidence.Fact{{Name: "lock order", Text: "a before b, and b before a"}},
 			Wait: []evidence.WaitEdge{{Waiter: first, What: "mutex", Object: 0x4c0300, Name: "a", Owner: &second, Site: &at},
 				{Waiter: second, What: "mutex", Object: 0x4c0340, Name: "b", Owner: &first}}},
-			overflowFinding(), doubleFreeFinding()},
+			overflowFinding(), doubleFreeFinding(), smashedFinding()},
 		Stacks: []evidence.ThreadGroup{
 			{Threads: []evidence.ThreadRef{worker}, Failing: true, Stack: evidence.Stack{
 				Omitted: 7, OmittedAt: 2,

@@ -160,7 +160,7 @@ func TestSARIFWithoutCause(t *testing.T) {
 			t.Errorf("%s: fingerprints %v", r.RuleID, r.Fingerprints)
 		}
 	}
-	if want := []string{"null-pointer", "deadlock", "heap-overflow", "double-free"}; !slices.Equal(rules, want) {
+	if want := []string{"null-pointer", "deadlock", "heap-overflow", "double-free", "stack-smashing"}; !slices.Equal(rules, want) {
 		t.Errorf("results %v, want %v", rules, want)
 	}
 }
