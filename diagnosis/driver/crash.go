@@ -126,6 +126,7 @@ func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 		{"values", a.values},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
+		{"overrun", a.overrunArray},
 		{"damage", a.heapFindings},
 		{"signals", a.handledFaults},
 		{"replays", func() error { return a.replay(ctx, replays) }},
