@@ -9,7 +9,7 @@ import (
 
 // Bounds of the search for bytes.
 const (
-	mostSearched = 256 << 20 // bytes
+	mostSearched = 1 << 30 // bytes, for all searches of a judgement
 	searchStep   = 1 << 20
 	mostKey      = 4096 // bytes that are compared
 	mostFound    = 64   // places that are looked at
@@ -80,14 +80,13 @@ func (j *judge) extend(w *window, r run, other evidence.Addr) run {
 // search finds bytes in the memory of the program, other than those of a run and those of functions that have
 // returned.
 func (j *judge) search(key []byte, own run) (found []evidence.Addr) {
-	left := uint64(mostSearched)
 	for i := range j.Process.Mappings {
 		m := &j.Process.Mappings[i]
 		size := uint64(m.End - m.Start)
-		if !m.Readable() || m.Executable() || size > left {
+		if !m.Readable() || m.Executable() || size > j.left {
 			continue
 		}
-		left -= size
+		j.left -= size
 		found = j.searchIn(found, m, key, own)
 		if len(found) >= mostFound {
 			break

@@ -33,6 +33,8 @@ type Input struct {
 type judge struct {
 	Input
 	functions map[evidence.Addr]*function
+	// left is how many bytes may still be searched.
+	left uint64
 }
 
 // shown bounds the bytes of a run that a report has.
@@ -43,7 +45,7 @@ func Overrun(in Input) *evidence.StackOverrun {
 	if in.Process == nil || in.Thread == nil || in.Failure == nil || len(in.Frames) == 0 {
 		return nil
 	}
-	j := &judge{Input: in, functions: map[evidence.Addr]*function{}}
+	j := &judge{Input: in, functions: map[evidence.Addr]*function{}, left: mostSearched}
 	list := j.activations()
 	var fits []*overrun
 	for i := range list {
