@@ -444,11 +444,16 @@ func TestProgramSite(t *testing.T) {
 		"drop":         {"zfree", "drop"},
 		"xmalloc":      {"xmalloc", "std::f"},
 	} {
-		if got := programSite(stack(functions...)); got == nil || got.Function != want {
+		frames := stack(functions...)
+		wrappers := make([]bool, len(frames))
+		for i := range frames {
+			wrappers[i] = allocatorName.MatchString(frames[i].Site.Function)
+		}
+		if got := programSite(frames, wrappers); got == nil || got.Function != want {
 			t.Errorf("%v: got %+v, want %s", functions, got, want)
 		}
 	}
-	if got := programSite(nil); got != nil {
+	if got := programSite(nil, nil); got != nil {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -1,10 +1,10 @@
 package heapjudge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -106,7 +106,7 @@ func (h *Heap) ReadErrors() (err error) {
 
 // call returns which thread made a call, and from where; nil if nothing is
 // known.
-func (h *Heap) call(c agent.Call) *evidence.HeapCall {
+func (h *Heap) call(c agent.Call, does purpose) *evidence.HeapCall {
 	if !c.Known() {
 		return nil
 	}
@@ -116,19 +116,22 @@ func (h *Heap) call(c agent.Call) *evidence.HeapCall {
 		if err != nil {
 			out.Stack.Stopped = err.Error()
 		}
-		h.fillStack(out, pcs)
+		h.fillStack(out, pcs, does)
 	}
 	return out
 }
 
 // fillStack names return addresses. The agent's own frames, the innermost
 // ones, are left out.
-func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
+func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr, does purpose) {
 	for len(pcs) > 0 && h.library != nil && h.library.Contains(image.ReturnAddress.Address(pcs[0])) {
 		pcs = pcs[1:]
 	}
+	var wrappers []bool // by frame
 	for _, pc := range pcs {
-		for _, s := range h.process.Symbolize(pc, image.ReturnAddress) {
+		chain := h.process.Symbolize(pc, image.ReturnAddress)
+		wrappers = append(wrappers, h.wraps(pc, chain, does)...)
+		for _, s := range chain {
 			f := evidence.Frame{Index: len(c.Stack.Frames), Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: s.Site}
 			if s.Inlined {
 				f.Kind = evidence.Inlined
@@ -136,32 +139,28 @@ func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr) {
 			c.Stack.Frames = append(c.Stack.Frames, f)
 		}
 	}
-	if c.Site = programSite(c.Stack.Frames); c.Site != nil {
+	if c.Site = programSite(c.Stack.Frames, wrappers); c.Site != nil {
 		c.Stack.Frames = withoutStart(c.Stack.Frames)
 	}
 }
-
-// allocatorName is what programs call their own functions around malloc and
-// free: xmalloc, zfree, PyMem_Malloc, luaM_realloc_, g_strdup; not functions
-// that make or free one kind of object, such as session_alloc and session_free.
-var allocatorName = regexp.MustCompile(`(?i)((m|c|re|z)alloc(0|n|array)?|strn?dup)_*$|^[a-z]_alloc$|^[a-z]{0,2}_?free_*$|mem_?free$`)
 
 // programSite is the innermost place in the program's own code that is not just
 // its wrapper of the allocator. Otherwise it is the innermost place of its own
 // code, or else inlined code of a library's header, because compilers lose the
 // line of the call.
-func programSite(frames []evidence.Frame) *evidence.Site {
-	wrapper := func(s *evidence.Site) bool {
-		return image.LibraryCode(s) || allocatorName.MatchString(image.CanonicalName(s.Function))
-	}
-	for _, library := range []func(*evidence.Site) bool{wrapper, image.LibraryCode, image.Machinery} {
+func programSite(frames []evidence.Frame, wrappers []bool) *evidence.Site {
+	first := func(passed func(i int, s *evidence.Site) bool) *evidence.Site {
 		for i := range frames {
-			if s := frames[i].Site; s.Module != "" && !library(&s) {
+			if s := frames[i].Site; s.Module != "" && !passed(i, &s) {
 				return &s
 			}
 		}
+		return nil
 	}
-	return nil
+	return cmp.Or(
+		first(func(i int, s *evidence.Site) bool { return image.LibraryCode(s) || wrappers[i] }),
+		first(func(_ int, s *evidence.Site) bool { return image.LibraryCode(s) }),
+		first(func(_ int, s *evidence.Site) bool { return image.Machinery(s) }))
 }
 
 // withoutStart removes the frames that started the thread.
@@ -204,11 +203,22 @@ func (h *Heap) Object(o *agent.Object) *evidence.HeapObject {
 		return nil
 	}
 	out := &evidence.HeapObject{Addr: o.Addr, Size: o.Size, Slot: o.Slot, SlotEnd: o.SlotEnd, State: o.State.Evidence(),
-		API: o.API.String(), Allocated: h.call(o.Allocated)}
+		API: o.API.String(), Allocated: h.call(o.Allocated, makes)}
 	if o.State != agent.Live {
-		out.Freed = h.call(o.Freed)
+		out.Freed = h.call(o.Freed, frees)
 	}
 	return out
+}
+
+// ObjectNear is the object at an address, or the one that is the nearest, with the calls that made and freed it; nil: there is none. An
+// error says what of it is not known.
+func (h *Heap) ObjectNear(addr evidence.Addr) (*evidence.HeapObject, error) {
+	near, found, err := h.Nearest(addr)
+	if err != nil || !found {
+		return nil, err
+	}
+	err = h.findFrees(&near.Object)
+	return h.Object(&near.Object), err
 }
 
 // findFrees completes quarantined objects with the calls that freed them.

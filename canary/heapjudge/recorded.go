@@ -130,7 +130,7 @@ func (h *Heap) errorFinding(e *agent.Error) (evidence.Finding, judgement, error)
 	err := h.findFrees(o)
 	f := evidence.Finding{Addr: e.Pointer, Object: h.Object(o), Proof: evidence.FromCore}
 	f.Call = &evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{}}, Thread: h.thread(e.Thread)}
-	h.fillStack(f.Call, e.Stack)
+	h.fillStack(f.Call, e.Stack, frees)
 	f.Site = f.Call.Site
 	if ref := h.threadRef(e.TID); ref != nil && (f.Call.Thread == nil || !f.Call.Thread.Ended) {
 		f.Threads = []evidence.ThreadRef{*ref}

@@ -79,7 +79,7 @@ func (s *Summary) ListSites() error {
 	for _, g := range groups {
 		site := evidence.HeapSite{LiveObjects: g.Live, LiveBytes: g.LiveBytes, Quarantined: g.Quarantined + g.Reusable,
 			QuarantinedBytes: freedBytes(g), Largest: g.Largest}
-		if call := s.heap.call(g.Call); call != nil {
+		if call := s.heap.call(g.Call, makes); call != nil {
 			site.Allocated = *call
 		} else {
 			site.Allocated.Stack.Frames = []evidence.Frame{}

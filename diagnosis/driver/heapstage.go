@@ -98,10 +98,6 @@ func (a *analysis) heapObjectAt(addr evidence.Addr) *evidence.HeapObject {
 	if a.heap == nil {
 		return nil
 	}
-	h := a.heap.Heap()
-	near, found, err := h.Nearest(addr)
-	if err != nil || !found {
-		return nil
-	}
-	return h.Object(&near.Object)
+	o, _ := a.heap.Heap().ObjectNear(addr) // what is not known is left out
+	return o
 }

@@ -360,7 +360,7 @@ func (l *link) text() string {
 // freedCause is for an object that was used after its free.
 func (c *chain) freedCause() *evidence.Cause {
 	f := c.victim.finding
-	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.made.seen.Site, Proof: evidence.Replayed}
+	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.freedAt(), Proof: evidence.Replayed}
 	if p := c.Case.Failure.Pointer; strings.ContainsAny(p, ".>[*") { // no register's name
 		out.Variable = p
 	}
@@ -371,7 +371,7 @@ func (c *chain) freedCause() *evidence.Cause {
 	if c.victim.kind == evidence.CauseDoubleFree {
 		again = "frees"
 	}
-	out.Summary = fmt.Sprintf("%s freed the object of %s", where(&c.made.seen), sizeText(f.Object))
+	out.Summary = fmt.Sprintf("%s freed the object of %s", c.freedText(), sizeText(f.Object))
 	s, known := c.Case.Failure.Site, evidence.FromCore
 	if c.victim.use && f.Site != nil {
 		s, known = f.Site, f.Proof
@@ -384,6 +384,23 @@ func (c *chain) freedCause() *evidence.Cause {
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
 	}
 	return out
+}
+
+// freedAt is where the victim's object was freed: the place that the heap names, which passes over the program's own functions around
+// free, or that of the call that a replay saw; nil if neither is known.
+func (c *chain) freedAt() *evidence.Site {
+	if o := c.victim.finding.Object; o != nil && o.Freed != nil && o.Freed.Site != nil {
+		return o.Freed.Site
+	}
+	return c.made.seen.Site
+}
+
+// freedText is that place in words.
+func (c *chain) freedText() string {
+	if s := c.freedAt(); s != nil {
+		return siteText(s)
+	}
+	return where(&c.made.seen)
 }
 
 // sizeText is an object's size and where it was allocated.

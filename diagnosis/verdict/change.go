@@ -62,8 +62,8 @@ func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 func (c *chain) credit(cause *evidence.Cause, x *change) {
 	if x.link == noLink && len(c.links) > 0 && c.victim.damaged() && c.victim.kind == evidence.CauseUseAfterFree && c.made.seen.Site != nil {
 		// The store alone decided nothing; the object's free did.
-		cause.Site = c.made.seen.Site
-		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", where(&c.made.seen), sizeText(c.victim.finding.Object), where(&c.links[0].seen))
+		cause.Site = c.freedAt()
+		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", c.freedText(), sizeText(c.victim.finding.Object), where(&c.links[0].seen))
 	}
 	if x.link < 0 || x.link >= c.headline() {
 		return

@@ -164,7 +164,12 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	switch w.End {
 	case provenance.Outside:
 		return x.site(w.AccessPC)
-	case provenance.Freed, provenance.Returned, provenance.Input, provenance.Made, provenance.Loop:
+	case provenance.Freed:
+		if o := x.objectOf(w); o != nil && o.Freed != nil && o.Freed.Site != nil {
+			return o.Freed.Site // not the program's own function around free
+		}
+		return x.site(w.PC)
+	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
 		return x.site(w.AccessPC)
