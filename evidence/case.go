@@ -68,8 +68,10 @@ type Timing struct {
 
 // Case is all that is known of one failure.
 type Case struct {
-	Program  Program       `json:"program"`
-	Failure  Failure       `json:"failure"`
+	Program Program `json:"program"`
+	Failure Failure `json:"failure"`
+	// Severity is how dangerous the failure may be; nil if nothing is known that it follows from.
+	Severity *Severity     `json:"severity,omitempty"`
 	Findings []Finding     `json:"findings,omitempty"`
 	Stacks   []ThreadGroup `json:"stacks"`
 	// Goroutines of a Go program, the failing one first.
@@ -150,6 +152,9 @@ func (c *Case) Check() error {
 		if err := c.Ending.check(); err != nil {
 			return err
 		}
+	}
+	if err := c.Severity.check(); err != nil {
+		return err
 	}
 	return c.checkSteps()
 }

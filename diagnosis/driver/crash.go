@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"diagnose/canary/heapjudge"
 	"diagnose/diagnosis/failure"
+	"diagnose/diagnosis/severity"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/record/eventlog"
@@ -354,7 +356,31 @@ func (a *analysis) finish() {
 	if c.Stacks == nil {
 		c.Stacks = []evidence.ThreadGroup{}
 	}
+	a.runStage("severity", func() error { c.Severity = severity.Of(severity.Input{Case: c, Code: a.failingCode()}); return nil })
 	a.runStage("sources", func() error { a.sources().keepSources(a.result); return nil })
+}
+
+// severityCode is how many bytes from the failing instruction on the severity follows from: casr reads
+// as many.
+const severityCode = 64
+
+// failingCode is the memory from the failing instruction on, as much as can be read. A report without
+// it has the instruction alone.
+func (a *analysis) failingCode() []byte {
+	i := a.result.Failure.Instruction
+	if i == nil {
+		return nil
+	}
+	code := make([]byte, severityCode)
+	n, err := a.process.ReadMemory(i.PC, code)
+	if err != nil && n < len(i.Bytes)/2 {
+		code, err := hex.DecodeString(i.Bytes)
+		if err != nil {
+			return nil
+		}
+		return code
+	}
+	return code[:n]
 }
 
 // symbolSource names the source of a module's symbols.
