@@ -78,6 +78,10 @@ func sample() *evidence.Case {
 			Recursion: &evidence.Recursion{Cycle: []evidence.Site{at}, Turns: 2, Depth: 9, StackBytes: 8 << 20},
 			Exception: &evidence.Exception{Type: "std::runtime_error", What: "no token=abc123", Proof: evidence.FromCore},
 		},
+		Severity: &evidence.Severity{Class: evidence.ClassHeapOverflowWrite, Estimate: evidence.Exploitable, AtFailure: evidence.ClassSourceAVNearNull, Proof: evidence.FromCore,
+			Reasons: []evidence.SeverityReason{
+				{Kind: evidence.ReasonFinding, Class: evidence.ClassHeapOverflowWrite, Estimate: evidence.Exploitable, Access: evidence.Write, Number: 2, Proof: evidence.FromCore},
+				{Kind: evidence.ReasonAccess, Class: evidence.ClassSourceAVNearNull, Estimate: evidence.NotExploitable, Access: evidence.Read, Addr: addr(8), NearNull: true, Proof: evidence.FromCore}}},
 		Findings: []evidence.Finding{{Kind: evidence.FindingDeadlock, Summary: "threads 1 and 2 wait for each other",
 			Threads: []evidence.ThreadRef{first, second}, Proof: evidence.FromCore,
 			Facts: []evidence.Fact{{Name: "lock order", Text: "a before b, and b before a"}},

@@ -38,6 +38,8 @@ type (
 		Name   string       `json:"name"`
 		Short  sarifMessage `json:"shortDescription"`
 		Config sarifConfig  `json:"defaultConfiguration"`
+		// Properties are set for a rule whose results have a severity.
+		Properties map[string]any `json:"properties,omitempty"`
 	}
 	sarifConfig struct {
 		Level string `json:"level"`

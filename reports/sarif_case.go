@@ -84,11 +84,25 @@ func sarifCase(c, open *evidence.Case, opts Options) *sarifLog {
 			results = append(results, b.finding(&c.Findings[i]))
 		}
 	}
+	b.severity(results)
 	limits := c.Limits
 	if c.Diagnosis != nil {
 		limits = slices.Concat(limits, c.Diagnosis.Coverage.Limits)
 	}
 	return b.log(&c.Program, results, limits, opts)
+}
+
+// severity gives the first result, which is the likeliest cause or the failure, the severity of the
+// case, and its rule the same: code scanning sorts by the rule's.
+func (b *sarifBuilder) severity(results []sarifResult) {
+	s := b.c.Severity
+	if s == nil || len(results) == 0 {
+		return
+	}
+	r := &results[0]
+	r.Properties["security-severity"] = securitySeverity(s)
+	r.Properties["severity"] = s
+	b.rules[r.RuleIndex].Properties = securityProperties(s)
 }
 
 func sarifHeap(h *evidence.Heap, opts Options) *sarifLog {
