@@ -77,7 +77,7 @@ func (f *Fixture) Crash(t testing.TB, v Variant) Crash {
 		NeedKernelCores(t)
 	}
 	exe := f.Build(t, BuildOptions{Variant: v})
-	run := Run{Args: f.runArgs(exe), Hang: f.Hang}
+	run := Run{Args: f.Arguments(exe), Hang: f.Hang}
 	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, run)}
 }
 
@@ -86,7 +86,7 @@ func (f *Fixture) Crash(t testing.TB, v Variant) Crash {
 func (f *Fixture) Passes(t testing.TB, v Variant) {
 	t.Helper()
 	exe := f.Build(t, BuildOptions{Variant: v, Fixed: true})
-	cmd := exec.Command(exe, f.runArgs(exe)...)
+	cmd := exec.Command(exe, f.Arguments(exe)...)
 	cmd.Dir = t.TempDir()
 	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
@@ -95,7 +95,8 @@ func (f *Fixture) Passes(t testing.TB, v Variant) {
 	}
 }
 
-func (f *Fixture) runArgs(exe string) []string {
+// Arguments are those of a run of the executable.
+func (f *Fixture) Arguments(exe string) []string {
 	args := make([]string, len(f.args))
 	for i, a := range f.args {
 		args[i] = strings.ReplaceAll(a, "{dir}", filepath.Dir(exe))

@@ -18,7 +18,7 @@ func (f *Fixture) CrashUnder(t testing.TB, v Variant, env []string) Crash {
 		NeedKernelCores(t)
 	}
 	exe := f.Build(t, BuildOptions{Variant: v})
-	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, Run{Args: f.runArgs(exe), Env: env})}
+	return Crash{Fixture: f, Variant: v, Exe: exe, Core: Core(t, exe, Run{Args: f.Arguments(exe), Env: env})}
 }
 
 // EndCore runs the program under the end library, which env has to preload,
@@ -29,7 +29,7 @@ func (f *Fixture) EndCore(t testing.TB, o BuildOptions, env []string) Crash {
 		NeedKernelCores(t)
 	}
 	exe := f.Build(t, o)
-	run := Run{Args: f.runArgs(exe), Env: append([]string{"CORE_AT_END=1"}, env...)}
+	run := Run{Args: f.Arguments(exe), Env: append([]string{"CORE_AT_END=1"}, env...)}
 	return Crash{Fixture: f, Variant: o.Variant, Exe: exe, Core: Core(t, exe, run)}
 }
 
@@ -44,7 +44,7 @@ type Exit struct {
 func (f *Fixture) ExitUnder(t testing.TB, o BuildOptions, env []string) Exit {
 	t.Helper()
 	exe := f.Build(t, o)
-	cmd := exec.Command(exe, f.runArgs(exe)...)
+	cmd := exec.Command(exe, f.Arguments(exe)...)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

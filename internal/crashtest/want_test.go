@@ -19,8 +19,8 @@ func TestParseFixture(t *testing.T) {
 	if f.Name != "some_bug" || f.Language() != "c" || len(f.flags) != 2 || len(f.AllVariants()) != 2 {
 		t.Errorf("fixture = %+v", f)
 	}
-	if got := f.runArgs("/tmp/b/exe"); got[0] != "/tmp/b/x" || got[1] != "3" {
-		t.Errorf("runArgs = %q", got)
+	if got := f.Arguments("/tmp/b/exe"); got[0] != "/tmp/b/x" || got[1] != "3" {
+		t.Errorf("Arguments = %q", got)
 	}
 }
 
