@@ -90,7 +90,7 @@ func TestImportedBefore(t *testing.T) {
 	if err := c.Finish(t.Context(), own, Result{Diagnosis: Diagnosis{Version: "v1", Reason: "none", Started: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.db.Exec("ALTER TABLE entries DROP COLUMN imported; PRAGMA user_version = 2"); err != nil {
+	if _, err := c.db.Exec("ALTER TABLE diagnoses DROP COLUMN class; ALTER TABLE diagnoses DROP COLUMN estimate; ALTER TABLE entries DROP COLUMN imported; PRAGMA user_version = 2"); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

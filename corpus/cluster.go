@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"diagnose/evidence"
 )
 
 // Cluster is failures with the same cause or, if no cause is known, with the same stack.
@@ -20,6 +22,9 @@ type Cluster struct {
 	Summary string `json:"summary"`
 	Program string `json:"program"`
 	Example string `json:"example"`
+	// Class and Estimate are those of the most severe failure; empty: none is known.
+	Class    evidence.SeverityClass  `json:"severity_class,omitempty"`
+	Estimate evidence.Exploitability `json:"severity,omitempty"`
 	// Lines are the lines of the signature.
 	Lines []string `json:"lines"`
 	// Stacks counts the different stacks.
@@ -93,7 +98,11 @@ func (g *Cluster) describe() {
 	g.Count, g.Last, g.First = len(g.Entries), newest.FailedAt, g.Entries[len(g.Entries)-1].FailedAt
 	stacks := map[string]bool{}
 	for i := range g.Entries {
-		stacks[g.Entries[i].Diagnosis.Stack] = true
+		d := g.Entries[i].Diagnosis
+		stacks[d.Stack] = true
+		if d.Estimate.Rank() > g.Estimate.Rank() {
+			g.Class, g.Estimate = d.Class, d.Estimate
+		}
 	}
 	g.Stacks = len(stacks)
 }

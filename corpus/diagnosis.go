@@ -135,9 +135,9 @@ func insertDiagnosis(ctx context.Context, tx *sql.Tx, id string, d *Diagnosis, r
 	if d.Diagnosed {
 		status = statusDiagnosed
 	}
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO diagnoses (entry, version, status, reason, stack, cause, kind, proof, summary, started_at, took_ns, cpu_ns, rss_bytes, report)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, d.Version, status, d.Reason, d.Stack, d.Cause, d.Kind, d.Proof, d.Summary, d.Started.UnixNano(), d.Took.Nanoseconds(), d.CPU.Nanoseconds(), d.Memory, report)
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO diagnoses (entry, version, status, reason, stack, cause, kind, proof, summary, class, estimate, started_at, took_ns, cpu_ns, rss_bytes, report)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, d.Version, status, d.Reason, d.Stack, d.Cause, d.Kind, d.Proof, d.Summary, string(d.Class), string(d.Estimate), d.Started.UnixNano(), d.Took.Nanoseconds(), d.CPU.Nanoseconds(), d.Memory, report)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (d *diagnoses) Forget(ctx context.Context, version string) (int64, error) {
 
 // Diagnoses returns all diagnoses of an entry, the earliest first.
 func (d *diagnoses) Diagnoses(ctx context.Context, id string) ([]Diagnosis, error) {
-	rows, err := d.store.db.QueryContext(ctx, `SELECT version, status, reason, stack, cause, kind, proof, summary, started_at, took_ns, cpu_ns, rss_bytes
+	rows, err := d.store.db.QueryContext(ctx, `SELECT version, status, reason, stack, cause, kind, proof, summary, class, estimate, started_at, took_ns, cpu_ns, rss_bytes
 		FROM diagnoses WHERE entry = ? ORDER BY id`, id)
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
@@ -194,7 +194,7 @@ func (d *diagnoses) Diagnoses(ctx context.Context, id string) ([]Diagnosis, erro
 		var d Diagnosis
 		var status string
 		var started, took, cpu int64
-		if err := rows.Scan(&d.Version, &status, &d.Reason, &d.Stack, &d.Cause, &d.Kind, &d.Proof, &d.Summary, &started, &took, &cpu, &d.Memory); err != nil {
+		if err := rows.Scan(&d.Version, &status, &d.Reason, &d.Stack, &d.Cause, &d.Kind, &d.Proof, &d.Summary, &d.Class, &d.Estimate, &started, &took, &cpu, &d.Memory); err != nil {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
 		d.Diagnosed, d.Started, d.Took, d.CPU = status == statusDiagnosed, time.Unix(0, started).UTC(), time.Duration(took), time.Duration(cpu)

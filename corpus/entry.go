@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"diagnose/evidence"
 )
 
 // Entry is a failure in the corpus.
@@ -72,6 +74,10 @@ type Diagnosis struct {
 	Kind    string `json:"kind,omitempty"`
 	Proof   string `json:"proof,omitempty"`
 	Summary string `json:"summary,omitempty"`
+	// Class and Estimate are those of the report's severity; empty: it has none, or an earlier
+	// version made the diagnosis.
+	Class    evidence.SeverityClass  `json:"severity_class,omitempty"`
+	Estimate evidence.Exploitability `json:"severity,omitempty"`
 	// Started and Took are the times of the analysis, CPU is its processor time, and Memory the
 	// largest resident memory of its processes together, in bytes.
 	Started time.Time     `json:"started"`
@@ -133,7 +139,7 @@ func (l *entries) List(ctx context.Context, f Filter) ([]Entry, error) {
 	// A transaction would block writers while it lasts. A single statement also sees one state.
 	rows, err := l.store.db.QueryContext(ctx, `SELECT e.id, e.kind, e.program, e.build_id, e.outcome, e.ended, e.likeness, e.culprit, e.passed, e.failed_at, e.added_at, e.bytes, e.source, e.imported, e.dropped_at,
 		(SELECT group_concat(key || char(31) || value, char(30)) FROM labels WHERE entry = e.id),
-		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
+		d.version, d.status, d.reason, d.stack, d.cause, d.kind, d.proof, d.summary, d.class, d.estimate, d.started_at, d.took_ns, d.cpu_ns, d.rss_bytes
 		FROM entries e LEFT JOIN diagnoses d ON d.id = (SELECT max(id) FROM diagnoses WHERE entry = e.id)
 		WHERE e.failed_at >= ? ORDER BY e.failed_at DESC, e.id`, nanoseconds(f.Since))
 	if err != nil {
@@ -168,9 +174,9 @@ func scanEntry(rows *sql.Rows) (Entry, error) {
 	var d Diagnosis
 	var failed, added int64
 	var dropped, started, took, cpu, memory sql.NullInt64
-	var labels, version, status, reason, stack, cause, kind, proof, summary sql.NullString
+	var labels, version, status, reason, stack, cause, kind, proof, summary, class, estimate sql.NullString
 	err := rows.Scan(&e.ID, &e.Kind, &e.Program, &e.BuildID, &e.Outcome, &e.Ended, &e.likeness, &e.Culprit, &e.Passed, &failed, &added, &e.Bytes, &e.Source, &e.Imported, &dropped,
-		&labels, &version, &status, &reason, &stack, &cause, &kind, &proof, &summary, &started, &took, &cpu, &memory)
+		&labels, &version, &status, &reason, &stack, &cause, &kind, &proof, &summary, &class, &estimate, &started, &took, &cpu, &memory)
 	if err != nil {
 		return e, err
 	}
@@ -190,6 +196,7 @@ func scanEntry(rows *sql.Rows) (Entry, error) {
 		return e, nil
 	}
 	d = Diagnosis{version.String, status.String == statusDiagnosed, reason.String, stack.String, cause.String, kind.String, proof.String, summary.String,
+		evidence.SeverityClass(class.String), evidence.Exploitability(estimate.String),
 		time.Unix(0, started.Int64).UTC(), time.Duration(took.Int64), time.Duration(cpu.Int64), memory.Int64}
 	e.Diagnosis = &d
 	return e, nil

@@ -8,7 +8,7 @@ import (
 
 // schemaVersion is the version of the tables, in PRAGMA user_version. A database of a later
 // version is refused. steps converts each version to the next.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // applicationID distinguishes a corpus from other databases (PRAGMA application_id).
 const applicationID = 0x64676e63 // "dgnc"
@@ -112,6 +112,9 @@ ALTER TABLE entries ADD COLUMN imported INTEGER NOT NULL DEFAULT 0; -- it came i
 -- Earlier versions did not note it. What was diagnosed before it was added was
 -- diagnosed elsewhere.
 UPDATE entries SET imported = 1 WHERE EXISTS (SELECT 1 FROM diagnoses d WHERE d.entry = entries.id AND d.started_at < entries.added_at);
+`, `
+ALTER TABLE diagnoses ADD COLUMN class TEXT NOT NULL DEFAULT '';    -- of the severity, '' if it is not known
+ALTER TABLE diagnoses ADD COLUMN estimate TEXT NOT NULL DEFAULT '';
 `}
 
 // prepare converts a database to the schema of this version. It is atomic: if two processes

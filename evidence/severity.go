@@ -106,9 +106,9 @@ var estimates = map[SeverityClass]Exploitability{
 // Estimate is the estimate of failures of the class; empty for an unknown class.
 func (c SeverityClass) Estimate() Exploitability { return estimates[c] }
 
-// Rank orders estimates, the most severe highest; 0 for no estimate.
+// Rank orders estimates, the most severe highest; 0 for none, and for one that is not known.
 func (e Exploitability) Rank() int {
-	return slices.Index([]Exploitability{"", NotExploitable, ProbablyExploitable, Exploitable}, e)
+	return max(0, slices.Index([]Exploitability{"", NotExploitable, ProbablyExploitable, Exploitable}, e))
 }
 
 // SeverityReasonKind says what a reason of a severity is.
@@ -178,7 +178,7 @@ type Severity struct {
 // Score is a number from 0 to 10 that orders failures as security-severity does in SARIF (GitHub:
 // over 9.0 critical, from 7.0 high, from 4.0 medium, else low). It is no CVSS score.
 func (s *Severity) Score() float64 {
-	score := [...]float64{0, 2.5, 6, 8.5}[max(0, s.Estimate.Rank())]
+	score := [...]float64{0, 2.5, 6, 8.5}[s.Estimate.Rank()]
 	if s.Controlled && score > 0 {
 		score += 0.7
 	}

@@ -17,7 +17,7 @@ import (
 
 // corpusVersion is the version of the JSON of list and show. reports/schema/corpus-1.json describes
 // it.
-const corpusVersion = "1.1"
+const corpusVersion = "1.2"
 
 // shownCorpus is the JSON of list and show.
 type shownCorpus struct {
@@ -205,11 +205,11 @@ func clusterTable(out *reports.Listing, shown *shownCorpus) {
 		case g.Fixed != nil:
 			state = "fixed"
 		}
-		rows = append(rows, []string{g.Digest[:min(shortID, len(g.Digest))], strconv.Itoa(g.Count), by, state, g.Last.Local().Format(time.DateTime), g.Program, cut(g.Kind + ": " + g.Summary)})
+		rows = append(rows, []string{g.Digest[:min(shortID, len(g.Digest))], strconv.Itoa(g.Count), by, state, g.Last.Local().Format(time.DateTime), string(g.Estimate), g.Program, cut(g.Kind + ": " + g.Summary)})
 	}
 	if len(rows) == 0 {
 		out.Line("no clusters: nothing was diagnosed yet")
 		return
 	}
-	out.Table([]reports.Column{{Name: "Cluster"}, {Name: "Failures", Number: true}, {Name: "By"}, {Name: "State"}, {Name: "Last"}, {Name: "Program"}, {Name: "Cause"}}, rows)
+	out.Table([]reports.Column{{Name: "Cluster"}, {Name: "Failures", Number: true}, {Name: "By"}, {Name: "State"}, {Name: "Last"}, {Name: "Severity"}, {Name: "Program"}, {Name: "Cause"}}, rows)
 }

@@ -222,6 +222,9 @@ func take(name string, r *corpus.Result) string {
 		r.Ended = c.Failure.Signal.Name
 	}
 	r.Kind, r.Proof, r.Summary = string(c.Failure.Kind), string(c.Failure.Proof), c.Failure.Sentence
+	if c.Severity != nil {
+		r.Class, r.Estimate = c.Severity.Class, c.Severity.Estimate
+	}
 	if first := firstCause(c); first != nil {
 		r.Kind, r.Proof, r.Summary = string(first.Kind), string(first.Proof), first.Summary
 	}

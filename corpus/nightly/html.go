@@ -112,6 +112,7 @@ type (
 	pageCause struct {
 		Group
 		ID, Known, Counts, When string
+		Severity                string
 		Change                  string
 		Rising                  bool
 		Trend                   pageTrend
@@ -177,7 +178,7 @@ func (p *pager) table(id, title string, list []Group) {
 }
 
 func (p *pager) cause(g *Group) pageCause {
-	return pageCause{Group: *g, ID: shortDigest(g.Digest), Known: g.known(), Counts: g.counts(), Change: g.trend(), When: fmt.Sprintf("first %s, last %s", day(g.First), day(g.Last)),
+	return pageCause{Group: *g, ID: shortDigest(g.Digest), Known: g.known(), Severity: g.severity(), Counts: g.counts(), Change: g.trend(), When: fmt.Sprintf("first %s, last %s", day(g.First), day(g.Last)),
 		Rising: g.Recent > g.Earlier, Trend: trendOf(g.Times, p.s.Run.Started.Sub(p.s.Since)), Now: g.Recent, Before: g.Earlier, All: g.Count,
 		First: day(g.First), Last: day(g.Last), Notes: g.notes(), Report: p.opts.Reports[g.Digest], Missing: p.opts.Missing[g.Digest], Issue: p.issues[g.Digest]}
 }

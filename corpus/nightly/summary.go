@@ -1,6 +1,7 @@
 package nightly
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // SummaryVersion is the version of Summary's JSON, MAJOR.MINOR. reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.3"
+const SummaryVersion = "1.4"
 
 // Summary is the report of a night.
 type Summary struct {
@@ -93,11 +94,19 @@ func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Durat
 		s.place(s.group(&clusters[i], since))
 	}
 	for _, list := range [][]Group{s.New, s.Back, s.Known} {
-		slices.SortStableFunc(list, func(a, b Group) int { return b.Recent - a.Recent }) // sorted by all failures before
+		sortGroups(list)
 	}
 	s.Redact(nil)
 	slices.SortStableFunc(s.Fixed, func(a, b Group) int { return b.Fixed.Compare(*a.Fixed) })
 	return s, nil
+}
+
+// sortGroups puts the most severe causes first, then the most frequent. They come sorted by all
+// failures.
+func sortGroups(list []Group) {
+	slices.SortStableFunc(list, func(a, b Group) int {
+		return cmp.Or(b.Estimate.Rank()-a.Estimate.Rank(), b.Recent-a.Recent)
+	})
 }
 
 // Redact replaces secrets, and the texts that r selects, in all texts from failing programs and

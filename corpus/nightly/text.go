@@ -53,6 +53,9 @@ func (t *texter) groups(title string, list []Group) {
 		g := &list[i]
 		t.say("\n  %s in %s (%s)", g.Kind, g.Program, g.known())
 		t.say("    %s", g.Summary)
+		if severity := g.severity(); severity != "" {
+			t.say("    %s", severity)
+		}
 		t.say("    %s; first %s, last %s", g.counts(), day(g.First), day(g.Last))
 		for _, note := range g.notes() {
 			t.say("    %s", note)

@@ -61,6 +61,14 @@ func (g *Group) known() string {
 	return "no cause is known, grouped by stack"
 }
 
+// severity is the estimate with its class; "" if none is known.
+func (g *Group) severity() string {
+	if g.Estimate == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", g.Estimate, g.Class)
+}
+
 // trend compares how often the group failed with the period before.
 func (g *Group) trend() string {
 	switch {
