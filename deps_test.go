@@ -12,6 +12,7 @@ import (
 var allowed = map[string]string{
 	"evidence":                 "",
 	"evidence/signature":       "",
+	"evidence/suppress":        "evidence/signature",
 	"agent":                    "",
 	"agent/agenttest":          "agent",
 	"image/x86":                "",
@@ -65,11 +66,11 @@ var allowed = map[string]string{
 	"reports/secrets":          "",
 	"internal/instrument":      "",
 	"diagnosis/driver":         "agent image image/object image/debuginfo image/ptmalloc image/value image/unwind image/x86 image/x86/heights canary canary/heapjudge canary/mallocjudge canary/stackjudge staticscan diagnosis/failure image/gocore diagnosis/ending replay/explore replay/record replay diagnosis/verdict watchtrace internal/futex replay/record/eventlog diagnosis/severity",
-	"corpus":                   "evidence/signature replay/record",
+	"corpus":                   "evidence/signature replay/record evidence/suppress",
 	"reports":                  "evidence/signature reports/secrets",
 	"reports/tracker":          "reports",
-	"corpus/nightly":           "corpus evidence/signature reports reports/tracker",
-	"cmd/diagnose":             "agent corpus replay/explore image diagnosis/driver internal/instrument internal/privatefile corpus/nightly replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
+	"corpus/nightly":           "corpus evidence/signature evidence/suppress reports reports/tracker",
+	"cmd/diagnose":             "agent corpus evidence/suppress replay/explore image diagnosis/driver internal/instrument internal/privatefile corpus/nightly replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
 
 	"internal/privatefile": "",
 	"internal/procmaps":    "",

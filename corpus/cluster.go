@@ -59,6 +59,11 @@ func (k *clusters) Clusters(ctx context.Context) ([]Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	return k.ClustersOf(ctx, entries)
+}
+
+// ClustersOf groups some of the failures, which are in the order of List.
+func (k *clusters) ClustersOf(ctx context.Context, entries []Entry) ([]Cluster, error) {
 	groups := map[string]*Cluster{}
 	for _, e := range entries {
 		if e.Diagnosis == nil || e.Diagnosis.Cluster() == "" {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"diagnose/evidence/suppress"
 )
 
 const longestLabel = 1 << 10
@@ -24,6 +26,11 @@ func checkLabels(labels map[string]string) error {
 		if k == "" || len(k) > longestLabel || len(v) > longestLabel || !utf8.ValidString(k) || !utf8.ValidString(v) ||
 			strings.ContainsFunc(k, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '=' }) || strings.ContainsFunc(v, unicode.IsControl) {
 			return inputf("%.80q=%.80q is no label: a key has no spaces, a value no control characters, and neither more than %d bytes", k, v, longestLabel)
+		}
+		if k == suppress.LabelKey {
+			if _, err := suppress.ParseLabel(v); err != nil {
+				return inputf("the label %s takes a day and a reason: %v", k, err)
+			}
 		}
 	}
 	return nil

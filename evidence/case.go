@@ -71,9 +71,11 @@ type Case struct {
 	Program Program `json:"program"`
 	Failure Failure `json:"failure"`
 	// Severity is how dangerous the failure may be; nil if nothing is known that it follows from.
-	Severity *Severity     `json:"severity,omitempty"`
-	Findings []Finding     `json:"findings,omitempty"`
-	Stacks   []ThreadGroup `json:"stacks"`
+	Severity *Severity `json:"severity,omitempty"`
+	// Suppression is that of the user's file that fits the failure; nil: none does.
+	Suppression *Suppression  `json:"suppression,omitempty"`
+	Findings    []Finding     `json:"findings,omitempty"`
+	Stacks      []ThreadGroup `json:"stacks"`
 	// Goroutines of a Go program, the failing one first.
 	Goroutines []Goroutine `json:"goroutines,omitempty"`
 	Scan       *Scan       `json:"scan,omitempty"`

@@ -104,6 +104,7 @@ func summary(c *evidence.Case, opts Options) facts {
 		add("where", where)
 	}
 	add("severity", severityLine(c.Severity))
+	add("suppressed", suppressionLine(c.Suppression))
 	add("program", programLine(&c.Program))
 	if opts.Version != "" {
 		add("reported by", say(faint, "diagnose "+opts.Version))

@@ -58,17 +58,24 @@ type (
 	}
 	// sarifResult is 3.27.
 	sarifResult struct {
-		RuleID       string            `json:"ruleId"`
-		RuleIndex    int               `json:"ruleIndex"`
-		Kind         string            `json:"kind"`
-		Level        string            `json:"level"`
-		Message      sarifMessage      `json:"message"`
-		Locations    []sarifLocation   `json:"locations,omitempty"`
-		Related      []sarifLocation   `json:"relatedLocations,omitempty"`
-		Stacks       []sarifStack      `json:"stacks,omitempty"`
-		CodeFlows    []sarifCodeFlow   `json:"codeFlows,omitempty"`
-		Fingerprints map[string]string `json:"partialFingerprints,omitempty"`
-		Properties   map[string]any    `json:"properties,omitempty"`
+		RuleID       string             `json:"ruleId"`
+		RuleIndex    int                `json:"ruleIndex"`
+		Kind         string             `json:"kind"`
+		Level        string             `json:"level"`
+		Message      sarifMessage       `json:"message"`
+		Locations    []sarifLocation    `json:"locations,omitempty"`
+		Related      []sarifLocation    `json:"relatedLocations,omitempty"`
+		Stacks       []sarifStack       `json:"stacks,omitempty"`
+		CodeFlows    []sarifCodeFlow    `json:"codeFlows,omitempty"`
+		Fingerprints map[string]string  `json:"partialFingerprints,omitempty"`
+		Properties   map[string]any     `json:"properties,omitempty"`
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	// sarifSuppression is 3.35.
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Status        string `json:"status"`
+		Justification string `json:"justification"`
 	}
 	sarifLocation struct {
 		ID       int            `json:"id,omitempty"`

@@ -85,6 +85,11 @@ func sarifCase(c, open *evidence.Case, opts Options) *sarifLog {
 		}
 	}
 	b.severity(results)
+	if s := c.Suppression; s != nil && !s.Expired {
+		for i := range results {
+			results[i].Suppressions = []sarifSuppression{{Kind: "external", Status: "accepted", Justification: cutSpan(Clean(s.Reason))}}
+		}
+	}
 	limits := c.Limits
 	if c.Diagnosis != nil {
 		limits = slices.Concat(limits, c.Diagnosis.Coverage.Limits)

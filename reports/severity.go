@@ -17,10 +17,25 @@ func severityLine(s *evidence.Severity) line {
 	var why []string
 	for i := range s.Reasons {
 		if r := &s.Reasons[i]; r.Estimate == s.Estimate {
-			why = append(why, severityReason(r))
+			text := severityReason(r)
+			if r.Class != s.Class {
+				text += " (" + string(r.Class) + ")"
+			}
+			why = append(why, text)
 		}
 	}
 	return say(strong, string(s.Estimate)).and(plain, " ("+string(s.Class)+"): "+strings.Join(why, "; ")).and(faint, proofMark(s.Proof))
+}
+
+// suppressionLine says that the failure is suppressed, or was until its suppression expired.
+func suppressionLine(s *evidence.Suppression) line {
+	switch {
+	case s == nil:
+		return nil
+	case s.Expired:
+		return say(caveat, fmt.Sprintf("no more: entry %d expired after %s", s.Entry, s.Until)).and(plain, ": "+s.Reason)
+	}
+	return say(strong, fmt.Sprintf("until %s by entry %d", s.Until, s.Entry)).and(plain, ": "+s.Reason)
 }
 
 // severityReason is a reason as a clause without a final stop.

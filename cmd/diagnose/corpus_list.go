@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -12,12 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
+	"diagnose/corpus/nightly"
+	"diagnose/evidence/suppress"
+	"diagnose/internal/wording"
 	"diagnose/reports"
 )
 
 // corpusVersion is the version of the JSON of list and show. reports/schema/corpus-1.json describes
 // it.
-const corpusVersion = "1.2"
+const corpusVersion = "1.3"
 
 // shownCorpus is the JSON of list and show.
 type shownCorpus struct {
@@ -29,6 +33,8 @@ type shownCorpus struct {
 	// frequent first. One of the two is asked for.
 	Entries  []shownEntry     `json:"entries,omitempty"`
 	Clusters []corpus.Cluster `json:"clusters,omitempty"`
+	// Suppressed counts the failures that a suppression keeps from Entries.
+	Suppressed int `json:"suppressed,omitempty"`
 }
 
 // shownEntry is an entry with the fields that show adds.
@@ -44,6 +50,7 @@ type shownEntry struct {
 
 type corpusListFlags struct {
 	corpusFlags
+	suppressFlag
 	filter   corpus.Filter
 	since    days
 	clusters bool
@@ -67,7 +74,8 @@ cause is known.
 	}
 	f.register(c)
 	f.registerFilter(c)
-	c.Flags().BoolVar(&f.filter.Dropped, "all", false, "those as well whose files gc has removed")
+	c.Flags().BoolVar(&f.filter.Dropped, "all", false, "those as well that are suppressed, or whose files gc has removed")
+	f.registerSuppressions(c)
 	c.Flags().BoolVar(&f.clusters, "clusters", false, "list clusters")
 	f.registerFormat(c)
 	return c
@@ -103,6 +111,10 @@ func (f *corpusListFlags) listEntries(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	known, err := f.readSuppressions()
+	if err != nil {
+		return err
+	}
 	return f.with(c, corpus.Open, func(store *corpus.Corpus) error {
 		shown := shownCorpus{Version: corpusVersion, Corpus: store.Dir}
 		if f.clusters {
@@ -110,6 +122,9 @@ func (f *corpusListFlags) listEntries(c *cobra.Command) error {
 			return f.emit(c, &shown, err, clusterTable)
 		}
 		entries, err := store.List(c.Context(), filter)
+		if err == nil && !filter.Dropped {
+			entries, shown.Suppressed, err = unsuppressed(c.Context(), store, entries, known)
+		}
 		for _, e := range entries {
 			shown.Entries = append(shown.Entries, shownEntry{Entry: e, Path: store.EntryDir(e.ID)})
 		}
@@ -118,6 +133,12 @@ func (f *corpusListFlags) listEntries(c *cobra.Command) error {
 		}
 		return f.emit(c, &shown, err, entryTable)
 	})
+}
+
+// unsuppressed returns the entries that no suppression hides, and how many it hides.
+func unsuppressed(ctx context.Context, store *corpus.Corpus, entries []corpus.Entry, known *suppress.List) ([]corpus.Entry, int, error) {
+	kept, err := nightly.NewSuppressed(store, known, time.Now()).Without(ctx, entries, time.Time{})
+	return kept, len(entries) - len(kept), err
 }
 
 // nothing tells a user whose filter matches no failure which values there are.
@@ -134,6 +155,7 @@ func (f *corpusListFlags) nothing(c *cobra.Command, store *corpus.Corpus, shown 
 			text += fmt.Sprintf(" are as chosen; the corpus has %d, of %s", len(all), cut(strings.Join(slices.Compact(programs), ", ")))
 		}
 		out.Line("%s", text)
+		tellSuppressed(out, shown)
 	})
 }
 
@@ -172,6 +194,13 @@ func entryTable(out *reports.Listing, shown *shownCorpus) {
 		rows = append(rows, []string{e.ID[:min(shortID, len(e.ID))], e.FailedAt.Local().Format(time.DateTime), e.Name(), e.Ended, cluster, cut(state), labelText(e.Labels)})
 	}
 	out.Table([]reports.Column{{Name: "Entry"}, {Name: "Failed"}, {Name: "Program"}, {Name: "Ended"}, {Name: "Cluster"}, {Name: "State"}, {Name: "Labels"}}, rows)
+	tellSuppressed(out, shown)
+}
+
+func tellSuppressed(out *reports.Listing, shown *shownCorpus) {
+	if shown.Suppressed > 0 {
+		out.Line("%s suppressed; --all lists them, too", wording.Count(shown.Suppressed, "failure"))
+	}
 }
 
 func cut(text string) string {

@@ -22,6 +22,7 @@ import (
 // crashFlags are the flags of crash.
 type crashFlags struct {
 	commonFlags
+	suppressFlag
 	process int
 }
 
@@ -97,6 +98,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
 	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says which steps were left out")
 	flags.Uint64Var(&f.Hits, "hits", watchtrace.DefaultHits, "log at most this `many` accesses in a replay")
+	f.registerSuppressions(c)
 	f.registerOutput(c)
 	for _, name := range []string{"recording", "passing"} {
 		must(c.MarkFlagDirname(name))
@@ -114,6 +116,10 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	if err := f.checkBounds(c); err != nil {
 		return err
 	}
+	known, err := f.readSuppressions()
+	if err != nil {
+		return err
+	}
 	opened := openedRecordings{}
 	defer opened.close()
 	if err := f.resolve(c.Context(), opened); err != nil {
@@ -125,6 +131,7 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	known.Suppress(result, time.Now())
 	err = f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
 	if err == nil && result.Diagnosis != nil && result.Diagnosis.Interrupted {
 		return errInterrupted

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 // huntFlags are the flags of hunt and minimize.
 type huntFlags struct {
+	suppressFlag
 	output, strategy, failIf, format string
 	seeds, depth, jobs               int
 	first, length                    uint64
@@ -112,6 +114,7 @@ func (f *huntFlags) register(c *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "end a run that takes more `time`")
 	flags.BoolVar(&f.diagnose, "diagnose", false, "find the cause at once, as 'diagnose crash' does")
 	flags.StringVarP(&f.output, "output", "o", "recordings", "`directory` that recordings are made in; it is created")
+	f.registerSuppressions(c)
 	flags.StringVarP(&f.format, "format", "f", string(reports.Text), "`form` of the result: text, json")
 	choices(c, "format", string(reports.Text), string(reports.JSON))
 	f.registerLocalRedact(c)
@@ -179,6 +182,9 @@ func (f *huntFlags) check(c *cobra.Command) error {
 }
 
 func (f *huntFlags) hunt(c *cobra.Command, args []string) error {
+	if _, err := f.readSuppressions(); err != nil { // before the hunt is made in vain
+		return err
+	}
 	o, err := f.options(c, args)
 	if err != nil {
 		return err
@@ -242,6 +248,13 @@ func (f *huntFlags) then(c *cobra.Command, r *explore.HuntResult) error {
 	if !r.Found {
 		return nil
 	}
+	hidden, err := f.suppressed(c, r)
+	if err != nil {
+		return err
+	}
+	if hidden {
+		return nil
+	}
 	if f.diagnose && r.Minimal != nil && r.Minimal.FailingDir != "" {
 		args := []string{"crash", "--recording", r.Minimal.FailingDir}
 		if r.Minimal.PassingDir != "" {
@@ -252,6 +265,35 @@ func (f *huntFlags) then(c *cobra.Command, r *explore.HuntResult) error {
 		}
 	}
 	return &failingScheduleError{}
+}
+
+// suppressed judges the failure by its core, and reports whether a suppression fits it. It says so,
+// and says if one has expired. A failure without a core is not suppressed.
+func (f *huntFlags) suppressed(c *cobra.Command, r *explore.HuntResult) (bool, error) {
+	known, err := f.readSuppressions()
+	if err != nil || known == nil || r.Minimal == nil || r.Minimal.FailingDir == "" {
+		return false, err
+	}
+	core := filepath.Join(r.Minimal.FailingDir, "core")
+	if _, err := os.Lstat(core); err != nil {
+		say("the failure left no core, by which a suppression could know it")
+		return false, nil
+	}
+	found, err := driver.Crash(c.Context(), driver.Request{Core: core})
+	if err != nil {
+		return false, err
+	}
+	known.Suppress(found, time.Now())
+	s := found.Suppression
+	switch {
+	case s == nil:
+		return false, nil
+	case s.Expired:
+		say(fmt.Sprintf("the suppression of entry %d expired after %s: %s", s.Entry, s.Until, s.Reason))
+		return false, nil
+	}
+	say(fmt.Sprintf("the failure is suppressed until %s by entry %d: %s", s.Until, s.Entry, s.Reason))
+	return true, nil
 }
 
 // runAnother runs another command of this tool.

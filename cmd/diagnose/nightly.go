@@ -24,6 +24,7 @@ func (*newCauseError) Error() string { return "there are new causes" }
 type nightlyFlags struct {
 	corpusFlags
 	redactFlag
+	suppressFlag
 	since, budget, time days
 	jobs                int
 	memory              int64
@@ -106,6 +107,7 @@ Exit status:
 	flags.IntVar(&f.issues, "tracker-new", 25, "open so `many` issues in a night at most")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker would be told, without telling it")
 	must(c.MarkFlagFilename("tracker-token-file"))
+	f.registerSuppressions(c)
 	f.registerRedact(c)
 	f.registerNightFormat(c)
 	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "tracker", "tracker-new"} {
@@ -116,6 +118,10 @@ Exit status:
 
 func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 	if err := f.check(c); err != nil {
+		return err
+	}
+	known, err := f.readSuppressions()
+	if err != nil {
 		return err
 	}
 	exe, err := os.Executable()
@@ -139,7 +145,7 @@ func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		summary, err := nightly.Summarize(c.Context(), store, run, time.Duration(f.since))
+		summary, err := nightly.Summarize(c.Context(), store, run, time.Duration(f.since), known)
 		if err != nil {
 			return err
 		}

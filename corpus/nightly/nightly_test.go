@@ -51,7 +51,7 @@ func fakeNight(dir, summary string) error {
 	if err != nil {
 		return err
 	}
-	s, err := Summarize(context.Background(), c, run, 24*time.Hour)
+	s, err := Summarize(context.Background(), c, run, 24*time.Hour, nil)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func night1(t testing.TB, o Options) *Run {
 
 func summary(t testing.TB, c *corpus.Corpus, run *Run) *Summary {
 	t.Helper()
-	s, err := Summarize(t.Context(), c, run, 24*time.Hour)
+	s, err := Summarize(t.Context(), c, run, 24*time.Hour, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/evidence/suppress"
 	"diagnose/reports"
 )
 
 // SummaryVersion is the version of Summary's JSON, MAJOR.MINOR. reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.4"
+const SummaryVersion = "1.5"
 
 // Summary is the report of a night.
 type Summary struct {
@@ -44,6 +45,11 @@ type Summary struct {
 	// those whose report lacks something.
 	Undiagnosed []Missed `json:"undiagnosed"`
 	Partial     []Missed `json:"partial"`
+	// Suppressed are the suppressions that apply to failures of any time, Expired those that would
+	// but for their last day, and Unused the entries of the file that fit no failure.
+	Suppressed []Suppressed `json:"suppressed,omitempty"`
+	Expired    []Suppressed `json:"expired_suppressions,omitempty"`
+	Unused     []Suppressed `json:"unused_suppressions,omitempty"`
 	// Tracking is the report to a bug tracker; nil if there was to be none.
 	Tracking *Tracking `json:"tracking,omitempty"`
 }
@@ -76,17 +82,24 @@ type Missed struct {
 const times = 14
 
 // Summarize summarizes the state of a corpus and the work of a run.
-func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Duration) (*Summary, error) {
+// Failures that a rule of the list or a label suppresses are counted apart, and in no other number.
+func Summarize(ctx context.Context, c *corpus.Corpus, run *Run, since time.Duration, list *suppress.List) (*Summary, error) {
 	s := &Summary{SchemaVersion: SummaryVersion, Corpus: c.Dir, Run: *run, Since: run.Started.Add(-since), Before: run.Started.Add(-2 * since),
 		Times: make([]int, times), New: []Group{}, Back: []Group{}, Known: []Group{}, Fixed: []Group{}, Undiagnosed: []Missed{}, Partial: []Missed{}}
 	entries, err := c.List(ctx, corpus.Filter{Dropped: true})
 	if err != nil {
 		return nil, err
 	}
+	suppressed := NewSuppressed(c, list, run.Started)
+	entries, err = suppressed.Without(ctx, entries, s.Since)
+	if err != nil {
+		return nil, err
+	}
+	s.Suppressed, s.Expired, s.Unused = suppressed.Used(), suppressed.Expired(), suppressed.Unused()
 	for i := range entries {
 		s.count(&entries[i], since)
 	}
-	clusters, err := c.Clusters(ctx)
+	clusters, err := c.ClustersOf(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +151,11 @@ func (s *Summary) eachText(text, source func(string) string) {
 	for _, list := range [][]Missed{s.Undiagnosed, s.Partial} {
 		for i := range list {
 			each(&list[i].Program, &list[i].Reason)
+		}
+	}
+	for _, list := range [][]Suppressed{s.Suppressed, s.Expired, s.Unused} {
+		for i := range list {
+			each(&list[i].Reason)
 		}
 	}
 	if k := s.Tracking; k != nil {

@@ -47,6 +47,17 @@ func (s *Summary) facts() []fact {
 	if r.NotTrusted > 0 {
 		list = append(list, fact{name: "not replayed", text: wording.Count(r.NotTrusted, "recording") + " came in archives: to replay one is to run what its sender chose (--trust-imported does)"})
 	}
+	for i := range s.Suppressed {
+		x := &s.Suppressed[i]
+		list = append(list, fact{name: "suppressed", text: fmt.Sprintf("%s since then, %d in all, by %s", wording.Count(x.Recent, "failure"), x.Count, x.line())})
+	}
+	for i := range s.Expired {
+		x := &s.Expired[i]
+		list = append(list, fact{name: "expired", text: fmt.Sprintf("%s not suppressed any more by %s", wording.Count(x.Count, "failure"), x.line()), alarm: true})
+	}
+	for i := range s.Unused {
+		list = append(list, fact{name: "unused", text: "no failure fits the suppression of " + s.Unused[i].line(), alarm: true})
+	}
 	if s.Quiet > 0 {
 		list = append(list, fact{name: "quiet", text: wording.Count(s.Quiet, "known cause") + " did not fail in this time"})
 	}
