@@ -98,7 +98,7 @@ func measure(t *testing.T, store *corpus.Corpus, opts nightly.Options, originals
 	})
 	opts.Budget = time.Nanosecond // the rest is not measured here
 	g.idle = taken(func() {
-		if _, err := nightly.Summarize(t.Context(), store, night(t, opts), opts.Since); err != nil {
+		if _, err := nightly.Summarize(t.Context(), store, night(t, opts), opts.Since, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
