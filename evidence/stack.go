@@ -48,7 +48,8 @@ type Trust string
 const (
 	// TrustContext: the registers were recorded by the kernel.
 	TrustContext Trust = "context"
-	// TrustCFI: call frame information (DWARF 5 section 6.4).
+	// TrustCFI: call frame information (DWARF 5 section 6.4), or the frame sizes
+	// of the Go function table (runtime/traceback.go).
 	TrustCFI Trust = "cfi"
 	// TrustPrologue: the instructions of the function were decoded, or the
 	// return address was at the stack pointer after a jump to nowhere.

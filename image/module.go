@@ -39,8 +39,9 @@ type Module struct {
 	fileStart  evidence.Addr
 	fileOffset uint64
 
-	loadedOnce sync.Once
-	loaded     *loadedFile // of Object; see file
+	loadedOnce  sync.Once
+	loaded      *loadedFile // of Object; see file
+	goFunctions goFunctions
 	// toldDebug limits the limits on debug information to one per module.
 	toldDebug sync.Once
 }

@@ -108,7 +108,7 @@ func (p *Process) FailingThread() *Thread {
 // ModuleAt returns the object mapped at addr; nil if none is.
 func (p *Process) ModuleAt(addr evidence.Addr) *Module { return p.byAddress.moduleAt(addr) }
 
-// SymbolAt returns the ELF symbol that covers addr.
+// SymbolAt returns the ELF symbol that covers addr, or the function of Go code without symbols.
 func (p *Process) SymbolAt(addr evidence.Addr) (Symbol, bool) {
 	return p.names.symbolAt(p.ModuleAt(addr), addr)
 }

@@ -90,6 +90,9 @@ func (n *namer) symbolize(m *Module, pc evidence.Addr, how Lookup) []SymbolizedC
 			return n.dwarfSites(base, calls)
 		}
 	}
+	if calls := m.goCallsAt(base, how.Address(pc)); len(calls) > 0 {
+		return calls
+	}
 	site := n.symbolSite(base, m, link)
 	if info != nil {
 		if position, ok := m.positionAt(info, link); ok {
@@ -172,12 +175,17 @@ func (m *Module) tellDebug(info *debuginfo.Info, err error) {
 		return
 	}
 	from := "names come from its symbol table"
-	switch m.Object.SymbolSource() {
-	case "dynsym":
+	table, goErr := m.GoTable()
+	switch source := m.Object.SymbolSource(); {
+	case table != nil:
+		from = "names and lines of its Go code come from the table that the Go runtime uses (.gopclntab)"
+	case goErr != nil:
+		from = fmt.Sprintf("the table that the Go runtime uses cannot be read either: %v", goErr)
+	case source == "dynsym":
 		from = "names come from its dynamic symbols"
-	case "minidebuginfo":
+	case source == "minidebuginfo":
 		from = "names come from its MiniDebugInfo"
-	case "none":
+	case source == "none":
 		from = "it has no symbols either"
 	}
 	m.tellDebugOnce(fmt.Sprintf("no debug information for %s; %s", m.name(), from))

@@ -13,7 +13,7 @@ type Symbol struct {
 	Module *Module
 }
 
-// symbolAt returns the ELF symbol of a module that covers addr; the module may be nil.
+// symbolAt returns the ELF symbol of a module that covers addr, or else the Go function; the module may be nil.
 func (n *namer) symbolAt(m *Module, addr evidence.Addr) (Symbol, bool) {
 	if m == nil || m.Object == nil {
 		return Symbol{}, false
@@ -21,7 +21,7 @@ func (n *namer) symbolAt(m *Module, addr evidence.Addr) (Symbol, bool) {
 	m.findDebugFile()
 	s, ok := m.Object.SymbolAt(m.LinkAddr(addr))
 	if !ok {
-		return Symbol{}, false
+		return m.goSymbolAt(addr)
 	}
 	return n.symbol(m, s), true
 }

@@ -27,6 +27,12 @@ func framePointerRow() row {
 // plausible rejects a guessed caller that cannot have made the call.
 func (w *walk) plausible(caller *image.Registers, cfa evidence.Addr, how *way) error {
 	sp := w.frame.Registers.SP()
+	if how.switches {
+		if !w.unwinder.followsCall(caller.PC()) {
+			return fmt.Errorf("no call instruction precedes %v", caller.PC())
+		}
+		return nil
+	}
 	if cfa <= sp || cfa&7 != 0 {
 		return fmt.Errorf("the frame address %v does not fit the stack pointer %v", cfa, sp)
 	}

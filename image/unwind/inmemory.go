@@ -3,6 +3,7 @@ package unwind
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"diagnose/evidence"
@@ -24,7 +25,9 @@ const maxMemoryScan = 16 << 20
 func (m *moduleCFI) openMemory() {
 	segment, err := ehFrameSegment(m.memory, m.module.Start)
 	if err != nil {
-		if m.problem == nil {
+		// The Go linker makes no .eh_frame. Its own table has the frames.
+		table, _ := m.module.GoTable()
+		if complete := errors.Is(err, errNoEHFrame) && table != nil && table.HasFrames(); m.problem == nil && !complete {
 			m.problem = fmt.Errorf("%s in memory: %w", m.module.Path, err)
 		}
 		return
@@ -48,6 +51,8 @@ func (m *moduleCFI) openMemory() {
 	m.eh = &memoryArea{title: m.module.Path + ": .eh_frame in memory", memory: m.memory, bias: m.module.Bias}
 	m.ehStart, m.ehSize = m.table.ehFrame, maxMemoryScan
 }
+
+var errNoEHFrame = errors.New("has no PT_GNU_EH_FRAME")
 
 // ehFrameSegment reads the PT_GNU_EH_FRAME program header of the object
 // mapped at start.
@@ -76,5 +81,5 @@ func ehFrameSegment(memory image.Memory, start evidence.Addr) (elf.Prog64, error
 			}, nil
 		}
 	}
-	return elf.Prog64{}, fmt.Errorf("the object at %v has no PT_GNU_EH_FRAME", start)
+	return elf.Prog64{}, fmt.Errorf("the object at %v %w", start, errNoEHFrame)
 }

@@ -15,6 +15,8 @@ type way struct {
 	row    row
 	trust  evidence.Trust
 	source string // for errors
+	// switches says that the caller may be on any other stack.
+	switches bool
 }
 
 // place is what the unwinder knows about a pc, for any thread.
@@ -27,6 +29,11 @@ type place struct {
 	signal bool
 	// stopped says why no frame can be further out, "" if one can.
 	stopped string
+	// injected says that the return address is an interrupted instruction.
+	injected bool
+	// otherStack says why the caller is not on this stack, "" if it is. The
+	// stack is then not scanned.
+	otherStack string
 	// problem is why there is no row of CFI, nil when no table covers the pc.
 	problem error
 }
@@ -73,6 +80,9 @@ func (u *Unwinder) findPlace(f *Frame) *place {
 	p := &place{}
 	trampoline := u.isSigreturn(pc)
 	p.addTable(u, f, module, trampoline)
+	if !trampoline && p.addGo(f, module) {
+		return p
+	}
 	switch {
 	case trampoline:
 		p.signal = true

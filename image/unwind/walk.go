@@ -68,6 +68,9 @@ type step struct {
 	trust     evidence.Trust
 	outermost bool
 	stopped   string
+	// injected says that the caller was interrupted, and did not call;
+	// switches that it may be on any other stack.
+	injected, switches bool
 }
 
 // step completes w.frame by its kind and CFA and finds the caller.
@@ -98,11 +101,17 @@ func (w *walk) step() step {
 			// Thread and process entries of some libraries have a return
 			// address of 0 instead of an undefined one.
 			end := caller.PC() == 0 && way.trust == evidence.TrustCFI
-			return step{caller: caller, trust: way.trust, outermost: end}
+			return step{caller: caller, trust: way.trust, outermost: end, injected: p.injected, switches: way.switches}
 		}
 		if failed == nil {
 			failed = fmt.Errorf("%s: %w", way.source, err)
 		}
+	}
+	if p.otherStack != "" {
+		if fp, known := f.Registers.Get(image.RBP); known && fp == 0 {
+			return step{outermost: true}
+		}
+		return step{stopped: p.otherStack}
 	}
 	return w.scan(failed)
 }
@@ -118,7 +127,7 @@ func (w *walk) advance(s *step) string {
 		return reason
 	}
 	lookup := image.ReturnAddress
-	if f.Kind == evidence.SignalFrame {
+	if f.Kind == evidence.SignalFrame || s.injected {
 		lookup = image.AtInstruction
 	}
 	*f = Frame{Kind: evidence.Physical, Trust: s.trust, Registers: s.caller, Lookup: lookup}
@@ -140,7 +149,8 @@ func (w *walk) checkGrowth(s *step) string {
 		return ""
 	}
 	a, b := w.unwinder.process.MappingAt(from), w.unwinder.process.MappingAt(to)
-	if to != from && s.trust == evidence.TrustCFI && a != nil && b != nil && a != b {
+	other := s.switches || s.trust == evidence.TrustCFI && a != b // goroutines' stacks are in one mapping
+	if to != from && other && a != nil && b != nil {
 		if w.switches++; w.switches <= maxStackSwitches {
 			return ""
 		}
