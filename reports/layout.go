@@ -141,7 +141,7 @@ func exceptionLine(e *evidence.Exception) line {
 	case e.What != "":
 		l = l.and(plain, ": ").and(strong, e.What)
 	case e.WhatUnavailable != "":
-		l = l.and(faint, " (what() is not known: "+e.WhatUnavailable+")")
+		l = l.and(faint, " (its text is not known: "+e.WhatUnavailable+")")
 	}
 	return l.and(faint, proofMark(e.Proof))
 }

@@ -11,14 +11,20 @@ import (
 // signal does.
 func (a *analysis) goroutines() error {
 	exe := a.process.Exe
-	if exe == nil || exe.File == "" || exe.Object == nil || exe.Object.Section(".go.buildinfo") == nil {
+	if exe == nil || exe.File == "" || exe.Object == nil {
 		return nil
 	}
-	if a.result.Program.Source == evidence.SourceLive || a.process.CoreFile() == "" {
-		a.limit(evidence.Limit{Code: evidence.LimitGoroutines, Subject: exe.Path, Reason: "goroutines are listed for core files only"}.Worded())
+	table, err := exe.GoTable()
+	if table == nil && err == nil && exe.Object.Section(".go.buildinfo") == nil {
 		return nil
 	}
-	result, err := gocore.Read(gocore.Options{Core: a.process.CoreFile(), Exe: exe.File, DebugDirs: a.req.DebugDirs})
+	opts := gocore.Options{Core: a.process.CoreFile(), Exe: exe.File, DebugDirs: a.req.DebugDirs}
+	var result *gocore.Result
+	if opts.Core != "" && a.result.Program.Source != evidence.SourceLive && exe.Object.Section(".debug_info") != nil {
+		result, err = gocore.Read(opts)
+	} else {
+		result, err = gocore.ReadProcess(a.process, a.unwinder, opts)
+	}
 	if err != nil {
 		return fmt.Errorf("goroutines of %s: %w", exe.Path, err)
 	}

@@ -12,7 +12,7 @@ import (
 // statuses are the runtime's _G constants (runtime/runtime2.go).
 var statuses = map[uint64]string{
 	0: "idle", 1: "runnable", 2: "running", 3: "system call", 4: "waiting", 6: "dead", 8: "copying its stack",
-	9: "preempted", 10: "leaked",
+	9: "preempted", 10: "leaked", 11: "dead",
 }
 
 // scanBit is set while the garbage collector scans a goroutine.
@@ -43,7 +43,8 @@ func (r *reader) goroutines() error {
 	if unreadable > 0 {
 		r.limit("", fmt.Sprintf("%d goroutines cannot be read", unreadable))
 	}
-	r.markFailing()
+	selected := r.target.SelectedGoroutine()
+	r.markFailing(func(g *evidence.Goroutine) bool { return selected != nil && g.ID == selected.ID })
 	return nil
 }
 
@@ -129,8 +130,8 @@ var endings = map[string]bool{
 }
 
 // markFailing puts the goroutine that ended the process first: the one in a
-// function of endings, or else that of the thread that got the signal.
-func (r *reader) markFailing() {
+// function of endings, or else the one that signalled says got the signal.
+func (r *Result) markFailing(signalled func(*evidence.Goroutine) bool) {
 	at := -1
 	for i := range r.Goroutines {
 		for _, f := range r.Goroutines[i].Stack.Frames {
@@ -139,11 +140,9 @@ func (r *reader) markFailing() {
 			}
 		}
 	}
-	if g := r.target.SelectedGoroutine(); at < 0 && g != nil {
-		for i := range r.Goroutines {
-			if r.Goroutines[i].ID == g.ID {
-				at = i
-			}
+	for i := range r.Goroutines {
+		if at < 0 && signalled(&r.Goroutines[i]) {
+			at = i
 		}
 	}
 	if at < 0 {
@@ -160,6 +159,9 @@ func programSite(stack *evidence.Stack) *evidence.Site {
 	for i := range stack.Frames {
 		site := &stack.Frames[i].Site
 		name := site.Function
+		if stack.Frames[i].Kind == evidence.SignalFrame {
+			continue
+		}
 		if name != "" && !strings.HasPrefix(name, "runtime.") && !strings.HasPrefix(name, "internal/") &&
 			!strings.HasPrefix(name, "runtime/") && !strings.HasPrefix(name, "sync.") {
 			return site

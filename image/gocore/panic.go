@@ -51,34 +51,44 @@ func uintOf(v *proc.Variable) uint64 {
 // failure finds what ended the process: the panic of the failing goroutine,
 // or else the runtime's last printed line.
 func (r *reader) failure() error {
-	f := &evidence.Failure{Kind: evidence.GoPanic, Proof: evidence.FromCore}
-	var failing *evidence.Goroutine
-	if len(r.Goroutines) > 0 && r.Goroutines[0].Failing {
-		failing = &r.Goroutines[0]
-		f.Site = programSite(&failing.Stack)
-	}
-	thread := r.threadOf(failing)
+	thread := r.threadOf(r.failingGoroutine())
 	if thread == nil {
 		return fmt.Errorf("no thread to read it from")
 	}
-	f.Exception = r.panicValue(thread)
-	if f.Exception == nil {
-		f.Exception = r.fatalError(thread)
+	e := r.panicValue(thread)
+	if e == nil {
+		e = r.fatalError(thread)
 	}
-	if f.Exception == nil {
-		return nil
+	if e != nil {
+		r.describe(e, r.signal(thread))
 	}
-	if strings.Contains(f.Exception.What, "all goroutines are asleep") {
-		f.Kind, f.Message = evidence.Deadlock, f.Exception.What
+	return nil
+}
+
+// failingGoroutine is nil when none failed.
+func (r *Result) failingGoroutine() *evidence.Goroutine {
+	if len(r.Goroutines) > 0 && r.Goroutines[0].Failing {
+		return &r.Goroutines[0]
+	}
+	return nil
+}
+
+// describe makes the failure of what the runtime recorded. signal may be nil.
+func (r *Result) describe(e *evidence.Exception, signal *evidence.Signal) {
+	f := &evidence.Failure{Kind: evidence.GoPanic, Proof: e.Proof, Exception: e, Signal: signal}
+	failing := r.failingGoroutine()
+	if failing != nil {
+		f.Site = programSite(&failing.Stack)
+	}
+	if strings.Contains(e.What, "all goroutines are asleep") {
+		f.Kind, f.Message = evidence.Deadlock, e.What
 		if main := r.mainGoroutine(); main != nil {
 			f.Site = programSite(&main.Stack)
 		}
 	}
-	f.Signal = r.signal(thread)
 	f.Sentence = evidence.Say(sentence(f, failing))
 	f.MessageInSentence = f.Message != "" // the exception's, which ends the sentence
 	r.Failure = f
-	return nil
 }
 
 func (r *reader) threadOf(g *evidence.Goroutine) proc.Thread {
@@ -90,7 +100,7 @@ func (r *reader) threadOf(g *evidence.Goroutine) proc.Thread {
 	return r.target.CurrentThread()
 }
 
-func (r *reader) mainGoroutine() *evidence.Goroutine {
+func (r *Result) mainGoroutine() *evidence.Goroutine {
 	for i := range r.Goroutines {
 		if r.Goroutines[i].ID == 1 {
 			return &r.Goroutines[i]
@@ -117,10 +127,16 @@ func (r *reader) panicValue(thread proc.Thread) *evidence.Exception {
 		e.Type = value.RealType.String()
 	}
 	e.What = shown(value)
+	nameRuntimeError(e)
+	return e
+}
+
+// nameRuntimeError gives the runtime's own errors their type, which the runtime
+// has replaced by their text.
+func nameRuntimeError(e *evidence.Exception) {
 	if strings.HasPrefix(e.What, "runtime error: ") || e.What == "assignment to entry in nil map" {
 		e.Type = "runtime.Error"
 	}
-	return e
 }
 
 // shown is a panic's value as text: a scalar, or the first fields of a struct.
@@ -175,8 +191,7 @@ func (r *reader) signal(thread proc.Thread) *evidence.Signal {
 	if err != nil || uintOf(number) == 0 {
 		return nil
 	}
-	n := int(uintOf(number) & 0x7f)
-	sig := &evidence.Signal{Number: n, Name: unix.SignalName(unix.Signal(n))}
+	sig := signalOf(uintOf(number))
 	if code, err := r.eval(thread, "runtime.curg.sigcode0"); err == nil {
 		sig.Code = int(int32(uintOf(code)))
 	}
@@ -184,6 +199,12 @@ func (r *reader) signal(thread proc.Thread) *evidence.Signal {
 		sig.Addr, sig.HasAddr = evidence.Addr(uintOf(addr)), true
 	}
 	return sig
+}
+
+// signalOf names a signal by its number.
+func signalOf(number uint64) *evidence.Signal {
+	n := int(number & 0x7f)
+	return &evidence.Signal{Number: n, Name: unix.SignalName(unix.Signal(n))}
 }
 
 // sentence describes the failure like failure.Describe does for threads.

@@ -23,6 +23,16 @@ type Options struct {
 	Goroutines, Depth int
 }
 
+// complete sets the bounds that were not given.
+func (o *Options) complete() {
+	if o.Goroutines <= 0 {
+		o.Goroutines = 1000
+	}
+	if o.Depth <= 0 {
+		o.Depth = 64
+	}
+}
+
 // Result is the Go-specific content of a core.
 type Result struct {
 	// Version is the toolchain's, "go1.26.8".
@@ -49,12 +59,7 @@ func IsGo(exe string) bool {
 // Read lists the goroutines of a core and finds the failure that ended the
 // process. An error means that nothing could be read; missing parts are limits.
 func Read(opts Options) (*Result, error) {
-	if opts.Goroutines <= 0 {
-		opts.Goroutines = 1000
-	}
-	if opts.Depth <= 0 {
-		opts.Depth = 64
-	}
+	opts.complete()
 	result := &Result{}
 	if err := result.version(opts.Exe); err != nil {
 		return nil, err

@@ -58,14 +58,19 @@ func main() {
 
 func build(t *testing.T) string {
 	t.Helper()
+	return buildGo(t, crasher, "0")
+}
+
+func buildGo(t *testing.T, text, cgo string, flags ...string) string {
+	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "crasher.go")
-	if err := os.WriteFile(source, []byte(crasher), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	exe := filepath.Join(dir, "crasher")
-	cmd := exec.Command("go", "build", "-o", exe, source)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GO111MODULE=off", "CGO_ENABLED=0")
+	cmd := exec.Command("go", append(append([]string{"build", "-o", exe}, flags...), source)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GO111MODULE=off", "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
