@@ -180,7 +180,6 @@ func outermostOf(p *image.Process, s unwind.Stack) (outermostFrame, bool) {
 	if len(s.Frames) == 0 || s.Truncated {
 		return outermostFrame{}, false
 	}
-	low := s.Frames[0].Registers.SP()
 	for i := len(s.Frames) - 1; i >= 0; i-- {
 		f := s.Frames[i]
 		if f.CFA == 0 || f.Kind == evidence.SignalFrame || f.Trust == evidence.TrustScan {
@@ -194,11 +193,21 @@ func outermostOf(p *image.Process, s unwind.Stack) (outermostFrame, bool) {
 			case endsThread[site.Function]:
 				return outermostFrame{}, false
 			case site.Function != "" && site.File != "" && !image.LibraryCode(site):
-				return outermostFrame{function: site.Function, frame: f, level: level, module: p.ModuleAt(f.PC()), low: low}, true
+				return outermostFrame{function: site.Function, frame: f, level: level, module: p.ModuleAt(f.PC()), low: lowestOf(s.Frames[:i+1])}, true
 			}
 		}
 	}
 	return outermostFrame{}, false
+}
+
+// lowestOf is the lowest stack pointer on the stack of the last of some frames. Inner frames may be
+// on another: that of a signal handler, of a goroutine.
+func lowestOf(frames []unwind.Frame) evidence.Addr {
+	low := frames[len(frames)-1].Registers.SP()
+	for i := len(frames) - 2; i >= 0 && frames[i].Registers.SP() <= low; i-- {
+		low = frames[i].Registers.SP()
+	}
+	return low
 }
 
 // What runs behind a thread's function, in the C library: exit is called where main was, so

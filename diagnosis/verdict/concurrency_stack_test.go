@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 )
 
 // What lies in a frame's place belongs to it from its call to the next one there.
@@ -72,6 +73,29 @@ func TestMovedBy(t *testing.T) {
 		by, err := x.place.movedBy(there)
 		if (err != nil) != x.fails || by != x.by {
 			t.Errorf("%+v: %v, %v", x.place, by, err)
+		}
+	}
+}
+
+// A frame begins on its own stack, also when a signal handler runs on one at higher addresses.
+func TestLowestOf(t *testing.T) {
+	frames := func(pointers ...uint64) []unwind.Frame {
+		list := make([]unwind.Frame, len(pointers))
+		for i, sp := range pointers {
+			list[i].Registers.Set(image.RSP, sp)
+		}
+		return list
+	}
+	for _, x := range []struct {
+		frames []unwind.Frame
+		want   evidence.Addr
+	}{
+		{frames(0x7000, 0x7040, 0x7080), 0x7000},
+		{frames(0x9000, 0x9040, 0x7000, 0x7080), 0x7000},
+		{frames(0x9000), 0x9000},
+	} {
+		if low := lowestOf(x.frames); low != x.want {
+			t.Errorf("the lowest is %v, not %v", low, x.want)
 		}
 	}
 }
