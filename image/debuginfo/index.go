@@ -115,8 +115,12 @@ func (s *source) typeUnit(signature uint64) (*unit, error) {
 		return nil, err
 	}
 	s.index.mu.Lock()
-	defer s.index.mu.Unlock()
-	return s.index.signatures[signature], nil
+	u := s.index.signatures[signature]
+	s.index.mu.Unlock()
+	if u == nil && s.view != nil {
+		return s.view.typeUnit(signature)
+	}
+	return u, nil
 }
 
 // unitAt returns the unit of .debug_info that holds an offset past its header;

@@ -20,6 +20,8 @@ type Info struct {
 	coverage func() (*coverage, error)
 	// rawStatics are places that look like a variable's static address.
 	rawStatics func() ([]rawStatic, error)
+	// pack is the .dwp file next to the object; nil when there is none.
+	pack func() (*dwarfPackage, error)
 	// searched counts the bytes that were searched for names.
 	searched atomic.Int64
 
@@ -62,6 +64,7 @@ func newInfo(debug *object.File, finder *object.Finder) *Info {
 		types: map[typeKey]*dieType{}, named: map[string]*typeLookup{}}
 	i.main = newSource(i, debug, false)
 	i.rawStatics = sync.OnceValues(i.scanStatics)
+	i.pack = sync.OnceValues(i.openPackage)
 	i.aranges = sync.OnceValue(i.readAranges)
 	i.coverage = sync.OnceValues(i.coverUnits)
 	return i

@@ -66,9 +66,29 @@ func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) e
 					return nil
 				}
 			}
+			if n.inPackage(hint.src.view) {
+				return nil
+			}
 		}
 	}
 	return i.searchName(name, accept)
+}
+
+// inPackage searches the type units of a package; nil is no package.
+func (n *nameSearch) inPackage(v *packageView) bool {
+	if v == nil {
+		return false
+	}
+	for _, signature := range v.pack.types.signatures() {
+		u, err := v.typeUnit(signature)
+		if err != nil {
+			v.skeleton.src.info.problem(err)
+		}
+		if u != nil && u.broken == nil && n.inUnit(u) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxStrings bounds the occurrences of a name in the string section. The linker

@@ -45,7 +45,11 @@ type source struct {
 	load [sectionCount]func() ([]byte, error)
 	// sections are those that can be read in part; nil if there is none or
 	// several are joined.
-	sections  [sectionCount]*object.Section
+	sections [sectionCount]*object.Section
+	// windows are the parts of a package's sections that the source has, view
+	// the package's units that it can refer to; nil outside of packages.
+	windows   windows
+	view      *packageView
 	index     unitIndex
 	alternate func() (*source, error)
 	mu        sync.Mutex
@@ -79,6 +83,9 @@ func (s *source) sectionName(id sectionID) string {
 }
 
 func (s *source) read(id sectionID) ([]byte, error) {
+	if s.windows != nil && id != secStr { // the texts of all units are in one
+		return s.readWindow(id)
+	}
 	name := s.sectionName(id)
 	var all [][]byte
 	for _, section := range s.file.Sections() {
@@ -99,6 +106,26 @@ func (s *source) read(id sectionID) ([]byte, error) {
 	}
 	// a .dwo file is not linked: each type unit has a section of its own
 	return bytes.Join(all, nil), nil
+}
+
+// readWindow returns the source's part of a section in a package.
+func (s *source) readWindow(id sectionID) ([]byte, error) {
+	w, ok := s.windows[id]
+	if !ok {
+		return nil, nil
+	}
+	section := s.file.Section(s.sectionName(id))
+	if section == nil {
+		return nil, s.bad(id, w.offset, "the package lacks the section")
+	}
+	data, err := section.Data()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", section.Name, err)
+	}
+	if size := uint64(len(data)); w.offset > size || w.size > size-w.offset {
+		return nil, s.bad(id, w.offset, fmt.Sprintf("the package's index has %d bytes here", w.size))
+	}
+	return data[w.offset : w.offset+w.size : w.offset+w.size], nil
 }
 
 func (s *source) section(id sectionID) ([]byte, error) { return s.load[id]() }

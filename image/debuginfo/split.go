@@ -1,7 +1,9 @@
 package debuginfo
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 )
 
@@ -38,10 +40,15 @@ func (u *unit) openSplit() (*unit, error) {
 	return nil, u.src.unsupported(fmt.Sprintf("%s has no unit with the id %#x", s.file.Path(), u.signature))
 }
 
-// splitSource opens a .dwo file. Its units all belong to one skeleton (DWARF
+// splitSource opens a .dwo file, or else the package. Its units all belong to one skeleton (DWARF
 // 5 section F.2), so each skeleton has a source of its own.
 func (i *Info) splitSource(skeleton *unit, name string) (*source, error) {
 	file, err := i.finder.Split(skeleton.src.file, skeleton.describe().CompDir, name, skeleton.signature)
+	if errors.Is(err, fs.ErrNotExist) {
+		if s, packErr := i.packageSource(skeleton); s != nil || packErr != nil {
+			return s, packErr
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("split DWARF %s: %w", path.Base(name), err)
 	}
@@ -50,9 +57,6 @@ func (i *Info) splitSource(skeleton *unit, name string) (*source, error) {
 	}
 	i.own(file)
 	s := newSource(i, file, true)
-	if file.Section(sectionNames[secCUIndex]) != nil {
-		return nil, s.unsupported("DWARF package files (.dwp) are not read")
-	}
 	if file.Section(".debug_info.dwo") == nil {
 		return nil, s.bad(secInfo, 0, "no such section")
 	}

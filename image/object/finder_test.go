@@ -326,10 +326,12 @@ func TestSplit(t *testing.T) {
 	if _, err := new(Finder).Split(f, dir, "absent.dwo", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
+	if p, err := new(Finder).Package(f); p != nil || err != nil {
+		t.Errorf("no package: %v, %v", p, err)
+	}
 	copyFile(t, path, path+".dwp")
-	var unsupported *UnsupportedError
-	if _, err := new(Finder).Split(f, dir, "absent.dwo", 0); !errors.As(err, &unsupported) {
-		t.Errorf("a package: %v", err)
+	if _, err := new(Finder).Package(f); err == nil {
+		t.Error("an executable was taken for a package")
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 
 // Split opens the .dwo of a skeleton unit; compDir and name are the skeleton's
 // attributes, and id its DWO id, 0 for not known. An id that differs from that
-// of a DWARF 5 file is an error. For a .dwp next to the executable the error is
-// an *UnsupportedError; for no file at all, fs.ErrNotExist.
+// of a DWARF 5 file is an error; for no file at all it is fs.ErrNotExist.
 func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, error) {
 	if name == "" {
 		return nil, debug.formatError(".debug_info", 0, "a skeleton unit without a file name")
@@ -30,13 +29,20 @@ func (d *Finder) Split(debug *File, compDir, name string, id uint64) (*File, err
 	if c != nil || err != nil {
 		return c, err
 	}
-	packages := search{finder: d, accept: func(*File) error { return nil }}
-	packages.sibling(debug, debug.target+".dwp")
-	if packages.found != nil {
-		packages.found.Close()
-		return nil, &UnsupportedError{File: debug.path + ".dwp", What: "split DWARF in a package"}
-	}
 	return nil, &fs.PathError{Op: "find split DWARF", Path: path, Err: fs.ErrNotExist}
+}
+
+// Package opens the .dwp file next to the object, which has the split units of
+// all its skeletons; nil without an error when there is none.
+func (d *Finder) Package(debug *File) (*File, error) {
+	s := search{finder: d, accept: func(f *File) error {
+		if f.Section(".debug_cu_index") == nil {
+			return f.formatError(".debug_cu_index", 0, "no such section: not a DWARF package")
+		}
+		return nil
+	}}
+	s.sibling(debug, debug.target+".dwp")
+	return s.result()
 }
 
 // checkSplitID compares the DWO id in the header of the first unit, where DWARF
