@@ -7,22 +7,36 @@ import "debug/dwarf"
 // returning to returnPC was made (DW_TAG_call_site_parameter,
 // DW_AT_call_value).
 func (i *Info) CallSiteParameter(returnPC uint64, reg int) (expr []byte, ok bool, err error) {
+	e, ok, err := i.callSite(returnPC)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return e.parameterValue(reg)
+}
+
+// HasCallSite reports whether the call that returns to returnPC is described
+// (DW_TAG_call_site). Code that was compiled without optimisation has no such descriptions.
+func (i *Info) HasCallSite(returnPC uint64) (bool, error) {
+	_, ok, err := i.callSite(returnPC)
+	return ok, err
+}
+
+func (i *Info) callSite(returnPC uint64) (e entry, ok bool, err error) {
 	// a call that never returns may be the function's last instruction
 	p, err := i.placeAt(returnPC - 1)
 	if err != nil || !p.found {
-		return nil, false, err
+		return entry{}, false, err
 	}
 	w, err := p.unit.walk(p.function)
 	if err != nil {
-		return nil, false, err
+		return entry{}, false, err
 	}
-	var e entry
 	for depth := 0; w.next(&e); {
 		if e.abbrev == nil {
 			depth--
 		} else {
 			if e.isCallSite(returnPC) {
-				return e.parameterValue(reg)
+				return e, true, nil
 			}
 			if e.abbrev.children {
 				depth++
@@ -32,7 +46,7 @@ func (i *Info) CallSiteParameter(returnPC uint64, reg int) (expr []byte, ok bool
 			break
 		}
 	}
-	return nil, false, w.err
+	return entry{}, false, w.err
 }
 
 func (e *entry) isCallSite(returnPC uint64) bool {

@@ -110,6 +110,10 @@ func exerciseAt(i *Info, pc uint64, check func(error)) {
 	check(err)
 	_, _, err = i.CallSiteParameter(pc, 5)
 	check(err)
+	_, err = i.HasCallSite(pc)
+	check(err)
+	_, err = i.TailCalls(pc)
+	check(err)
 	calls, err := i.CallsAt(pc)
 	check(err)
 	for _, call := range calls {
