@@ -5,7 +5,8 @@ import "fmt"
 // Site is a place in the program's code.
 type Site struct {
 	// PC is the address in this process that the site was looked up for. For
-	// a caller it is the return address, not the address of the call.
+	// a caller it is the return address, not the address of the call; for a tail call the address
+	// after the jump.
 	PC Addr `json:"pc"`
 	// Module is the path of the object as the process had it mapped, empty
 	// for code outside every object; BuildID is in lower-case hexadecimal.
@@ -39,10 +40,25 @@ const (
 	// SignalFrame is the trampoline the kernel returns through after a signal
 	// handler; the frame outward of it was interrupted, not calling.
 	SignalFrame FrameKind = "signal"
+	// TailCall is a function that called the next inner one as its last action, by a
+	// jump. It left no activation record: its name and place are computed from the call
+	// sites, and it has no CFA, arguments or locals.
+	TailCall FrameKind = "tail-call"
+)
+
+// Gap says next to which side of a TailCall frame others may be missing, because more than one
+// sequence of tail calls leads there.
+type Gap string
+
+const (
+	// GapInner: between the frame and the next inner one.
+	GapInner Gap = "inner"
+	// GapOuter: between the frame and the next outer one.
+	GapOuter Gap = "outer"
 )
 
 // Trust says by which rule the unwinder stepped from the next inner physical
-// frame to this one. Everything but TrustContext and TrustCFI is a guess.
+// frame to this one. Everything but TrustContext, TrustCFI and TrustCallSites is a guess.
 type Trust string
 
 const (
@@ -51,6 +67,10 @@ const (
 	// TrustCFI: call frame information (DWARF 5 section 6.4), or the frame sizes
 	// of the Go function table (runtime/traceback.go).
 	TrustCFI Trust = "cfi"
+	// TrustCallSites: the tail calls that lead from the function which the caller called to
+	// the one that runs, of which this one is in every possible sequence (DWARF 5 section
+	// 3.4.1).
+	TrustCallSites Trust = "call-sites"
 	// TrustPrologue: the instructions of the function were decoded, or the
 	// return address was at the stack pointer after a jump to nowhere.
 	TrustPrologue Trust = "prologue"
@@ -61,7 +81,9 @@ const (
 )
 
 // Guess reports whether the step was made by a heuristic.
-func (t Trust) Guess() bool { return t != TrustContext && t != TrustCFI }
+func (t Trust) Guess() bool {
+	return t != TrustContext && t != TrustCFI && t != TrustCallSites
+}
 
 // Frame is one line of a stack.
 type Frame struct {
@@ -72,6 +94,10 @@ type Frame struct {
 	Site  Site      `json:"site"`
 	// CFA is the canonical frame address of the physical frame.
 	CFA Addr `json:"cfa,omitempty"`
+	// Gap and InlinedInto are of TailCall frames only. InlinedInto are the functions that Site's was
+	// inlined into, innermost first.
+	Gap         Gap    `json:"gap,omitempty"`
+	InlinedInto []Site `json:"inlined_into,omitempty"`
 	// Args and Locals are filled for the top frames only.
 	Args   []Variable `json:"args,omitempty"`
 	Locals []Variable `json:"locals,omitempty"`

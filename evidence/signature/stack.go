@@ -69,13 +69,26 @@ func ownFrames(c *evidence.Case) []evidence.Frame {
 		}
 		frames = frames[from:]
 	}
-	own := slices.DeleteFunc(slices.Clone(frames), func(f evidence.Frame) bool {
+	own := slices.DeleteFunc(separate(frames), func(f evidence.Frame) bool {
 		return f.Kind == evidence.SignalFrame || f.Trust == evidence.TrustScan || ofLibrary(&f.Site)
 	})
 	if len(own) == 0 {
 		return frames[:min(len(frames), 1)]
 	}
 	return own
+}
+
+// separate gives each function that a tail call's was inlined into a frame of its own, which it has
+// in a build without inlining.
+func separate(frames []evidence.Frame) []evidence.Frame {
+	var list []evidence.Frame
+	for _, f := range frames {
+		list = append(list, f)
+		for _, s := range f.InlinedInto {
+			list = append(list, evidence.Frame{Kind: f.Kind, Trust: f.Trust, Site: s})
+		}
+	}
+	return list
 }
 
 func siteAlone(c *evidence.Case) []evidence.Frame {

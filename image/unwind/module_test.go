@@ -243,6 +243,10 @@ func (p *fakeProcess) SymbolAt(addr evidence.Addr) (image.Symbol, bool) {
 	return image.Symbol{Name: "f", Addr: p.module.Start, Module: p.module}, p.module.Contains(addr)
 }
 
+func (p *fakeProcess) SymbolNamed(name string) (image.Symbol, bool) {
+	return image.Symbol{Name: name, Addr: p.module.Start, Module: p.module}, name == "f"
+}
+
 func (p *fakeProcess) Symbolize(pc evidence.Addr, how image.Lookup) []image.SymbolizedCall {
 	return []image.SymbolizedCall{{Site: evidence.Site{PC: pc}}}
 }

@@ -165,6 +165,10 @@ func flatten(s *unwind.Stack) []ourFrame {
 			}
 			list = append(list, ourFrame{kind, f.Trust, c.Site})
 		}
+		for _, tail := range f.TailCalls {
+			// gdb has one frame of the innermost function, whatever it was inlined into
+			list = append(list, ourFrame{evidence.TailCall, evidence.TrustCallSites, tail.Calls[0].Site})
+		}
 	}
 	return list
 }
@@ -173,12 +177,7 @@ func compareStack(t *testing.T, g gdbThread, s *unwind.Stack, known knownDiffere
 	t.Helper()
 	ours := flatten(s)
 	var theirs []gdbFrame
-	for _, f := range g.Frames {
-		// Frames of calls that left none are gdb's own reconstruction.
-		if f.Kind != "tailcall" {
-			theirs = append(theirs, f)
-		}
-	}
+	theirs = append(theirs, g.Frames...)
 	if len(ours) > oracleLimit || len(theirs) == oracleLimit || len(g.Frames) == oracleLimit {
 		n := min(len(ours), len(theirs))
 		ours, theirs = ours[:n], theirs[:n]

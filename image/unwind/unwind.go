@@ -18,8 +18,14 @@ type Frame struct {
 	CFA evidence.Addr
 	// Lookup says whether the frame's pc is a return address.
 	Lookup image.Lookup
+	// Return is the address that the frame's function returns to, as call frame
+	// information says; 0: it is not known so well, or a signal handler returns there.
+	Return evidence.Addr
 	// Calls is the inline chain, innermost first, the physical function last.
 	Calls []image.SymbolizedCall
+	// TailCalls are functions without a frame, innermost first: the caller called the last one,
+	// and each called the one before it, the first this frame's function, as its last action.
+	TailCalls []TailCall
 }
 
 // PC returns the frame's instruction pointer.
@@ -49,6 +55,7 @@ type Unwinder struct {
 	process process
 	places  placeCache
 	modules moduleCache
+	tails   tailCache
 }
 
 // process is the part of *image.Process that a walk uses.
@@ -57,6 +64,7 @@ type process interface {
 	MappingAt(addr evidence.Addr) *image.Mapping
 	ModuleAt(addr evidence.Addr) *image.Module
 	SymbolAt(addr evidence.Addr) (image.Symbol, bool)
+	SymbolNamed(name string) (image.Symbol, bool)
 	Symbolize(pc evidence.Addr, how image.Lookup) []image.SymbolizedCall
 }
 
@@ -65,7 +73,7 @@ func New(p *image.Process) *Unwinder {
 	return &Unwinder{process: p}
 }
 
-// Walk returns at most limit frames of a thread. The frames' Calls are not
+// Walk returns at most limit frames of a thread. The frames' Calls and TailCalls are not
 // filled: Symbolize does that, for the frames that will be shown. A frame takes
 // about 250 bytes; for a stack overflow, WalkEnds keeps only the frames that
 // are shown.
@@ -87,21 +95,26 @@ func (u *Unwinder) Visit(memory image.Memory, regs *image.Registers, limit int, 
 	u.walkOn(memory, regs, limit, visit)
 }
 
-// Symbolize fills the Calls of the frames. Equal pcs are looked up once.
+// Symbolize fills the Calls and TailCalls of the frames. Equal pcs are looked up once.
 func (u *Unwinder) Symbolize(frames []Frame) {
 	type key struct {
-		pc     evidence.Addr
-		lookup image.Lookup
+		pc, back evidence.Addr
+		lookup   image.Lookup
 	}
-	known := map[key][]image.SymbolizedCall{}
+	type names struct {
+		calls []image.SymbolizedCall
+		tails []TailCall
+	}
+	known := map[key]names{}
 	for i := range frames {
 		f := &frames[i]
-		k := key{f.PC(), f.Lookup}
-		calls, ok := known[k]
+		k := key{f.PC(), f.Return, f.Lookup}
+		n, ok := known[k]
 		if !ok {
-			calls = u.process.Symbolize(f.PC(), f.Lookup)
-			known[k] = calls
+			n.calls = u.process.Symbolize(f.PC(), f.Lookup)
+			n.tails = u.tailCalls(f, n.calls)
+			known[k] = n
 		}
-		f.Calls = calls
+		f.Calls, f.TailCalls = n.calls, n.tails
 	}
 }

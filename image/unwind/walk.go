@@ -98,6 +98,9 @@ func (w *walk) step() step {
 		}
 		if err == nil {
 			f.CFA = cfa
+			if way.trust == evidence.TrustCFI && f.Kind == evidence.Physical {
+				f.Return = caller.PC()
+			}
 			// Thread and process entries of some libraries have a return
 			// address of 0 instead of an undefined one.
 			end := caller.PC() == 0 && way.trust == evidence.TrustCFI

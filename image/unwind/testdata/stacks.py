@@ -9,7 +9,7 @@ KINDS = {
     gdb.NORMAL_FRAME: "physical",
     gdb.INLINE_FRAME: "inlined",
     gdb.SIGTRAMP_FRAME: "signal",
-    gdb.TAILCALL_FRAME: "tailcall",
+    gdb.TAILCALL_FRAME: "tail-call",
 }
 
 
