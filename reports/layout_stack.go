@@ -99,9 +99,12 @@ func frameLine(f evidence.Frame) line {
 	if f.Kind == evidence.SignalFrame {
 		return l.and(caveat, "<signal handler called>").and(caveat, guess(f.Trust))
 	}
-	if f.Kind == evidence.Physical {
+	switch f.Kind {
+	case evidence.Physical:
 		l = l.and(faint, fmt.Sprintf("%#016x ", uint64(f.Site.PC)))
-	} else {
+	case evidence.TailCall:
+		l = l.and(faint, fmt.Sprintf("%-18s ", "  tail call"))
+	default:
 		l = l.and(faint, fmt.Sprintf("%-18s ", "  inlined"))
 	}
 	l = l.and(name, functionOf(f.Site))
@@ -117,7 +120,27 @@ func frameLine(f evidence.Frame) line {
 	case f.Site.Module != "":
 		l = l.and(faint, fmt.Sprintf(" in %s+%v", f.Site.Module, f.Site.ModuleOffset))
 	}
-	return l.and(caveat, guess(f.Trust))
+	return l.and(faint, inlinedInto(f.InlinedInto)).and(caveat, missing(f.Gap)+guess(f.Trust))
+}
+
+// inlinedInto names the functions that a frame's function was inlined into.
+func inlinedInto(sites []evidence.Site) string {
+	text := ""
+	for i := range sites {
+		text += ", inlined into " + functionOf(sites[i])
+	}
+	return text
+}
+
+// missing says where other tail calls may be missing in a stack.
+func missing(g evidence.Gap) string {
+	switch g {
+	case evidence.GapInner:
+		return "  [perhaps more tail calls after this]"
+	case evidence.GapOuter:
+		return "  [perhaps more tail calls before this]"
+	}
+	return ""
 }
 
 // insideOurs names the library of this tool that the first of the frames is inside of; empty for

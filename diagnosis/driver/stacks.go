@@ -134,7 +134,8 @@ func (sp *stoppedProcess) fold(walked []unwind.Stack) []*group {
 func (sp *stoppedProcess) share(g *group) {
 	for _, i := range g.indexes[1:] {
 		for j := range sp.walked[i].Frames {
-			sp.walked[i].Frames[j].Calls = g.stack.Frames[j].Calls
+			named := &g.stack.Frames[j]
+			sp.walked[i].Frames[j].Calls, sp.walked[i].Frames[j].TailCalls = named.Calls, named.TailCalls
 		}
 	}
 }

@@ -62,10 +62,22 @@ func (sp *stoppedProcess) ownSite() *evidence.Site {
 	}
 	frames := sp.stacks[0].stack.Frames
 	for i := range frames {
-		for j := range frames[i].Calls {
-			if s := &frames[i].Calls[j].Site; s.Module != "" && !image.LibraryCode(s) {
+		if s := ownSiteOf(frames[i].Calls); s != nil {
+			return s
+		}
+		for _, tail := range frames[i].TailCalls {
+			if s := ownSiteOf(tail.Calls); s != nil {
 				return s
 			}
+		}
+	}
+	return nil
+}
+
+func ownSiteOf(calls []image.SymbolizedCall) *evidence.Site {
+	for i := range calls {
+		if s := &calls[i].Site; s.Module != "" && !image.LibraryCode(s) {
+			return s
 		}
 	}
 	return nil

@@ -77,6 +77,7 @@ func (v valueReader) stackOf(g *group, locals int) evidence.Stack {
 			locals = 0 // the functions that started the thread are not the program's own code
 		}
 		frames := v.frame(g, i, wanted{arguments: i < own+argumentFrames, locals: i >= own && i < own+locals, parts: locals > 0 && i >= own})
+		frames = append(frames, tailFrames(&g.stack.Frames[i])...)
 		for j := range frames {
 			frames[j].Index = index
 			index++
@@ -126,6 +127,20 @@ func (v valueReader) frame(g *group, i int, want wanted) []evidence.Frame {
 	}
 	if want.arguments || want.locals {
 		v.fillVariables(g, i, want, out)
+	}
+	return out
+}
+
+// tailFrames are the functions that left no frame between a physical one and its caller. As in gdb
+// each has one frame, of its innermost inlined call.
+func tailFrames(f *unwind.Frame) []evidence.Frame {
+	var out []evidence.Frame
+	for _, tail := range f.TailCalls {
+		frame := evidence.Frame{Kind: evidence.TailCall, Trust: evidence.TrustCallSites, Gap: tail.Gap, Site: tail.Calls[0].Site}
+		for _, outer := range tail.Calls[1:] {
+			frame.InlinedInto = append(frame.InlinedInto, outer.Site)
+		}
+		out = append(out, frame)
 	}
 	return out
 }

@@ -33,7 +33,7 @@ func programSite(sites []evidence.Site) *evidence.Site {
 // siteFrames bounds the search for the program's own code.
 const siteFrames = 256
 
-// sites are the places on the stack, innermost first, inlined ones included.
+// sites are the places on the stack, innermost first, inlined ones and tail calls included.
 func (k *callStack) sites() []evidence.Site { return sitesOfFrames(k.frames, k) }
 
 func sitesOfFrames(frames []unwind.Frame, t target) []evidence.Site {
@@ -48,6 +48,11 @@ func sitesOfFrames(frames []unwind.Frame, t target) []evidence.Site {
 		}
 		for j := range fr.Calls {
 			out = append(out, fr.Calls[j].Site)
+		}
+		for _, tail := range fr.TailCalls {
+			for j := range tail.Calls {
+				out = append(out, tail.Calls[j].Site)
+			}
 		}
 	}
 	return out
