@@ -94,6 +94,7 @@ var allowed = map[string]string{
 	"bench":                   "image/object",
 	"bench/load":              "",
 	"bench/delta":             "delta patterns",
+	"bench/frames":            "",
 	"bench/heap":              "agent bench/load",
 	"bench/nightly":           "",
 	"bench/points":            "",

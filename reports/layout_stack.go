@@ -127,7 +127,7 @@ func frameLine(f evidence.Frame) line {
 func inlinedInto(sites []evidence.Site) string {
 	text := ""
 	for i := range sites {
-		text += ", inlined into " + functionOf(sites[i])
+		text += ", inlined into " + functionOf(sites[i]) + "()"
 	}
 	return text
 }

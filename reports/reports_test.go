@@ -100,6 +100,8 @@ func sample() *evidence.Case {
 								{Name: "user", Value: evidence.Value{Text: "0x0"}}, {Name: "secret_key", Value: evidence.Value{Text: `"s3cr3t"`}}}}}},
 						Locals: []evidence.Variable{{Name: "n", Type: "int", Value: evidence.Value{Unavailable: "optimized out"}}}},
 					{Index: 1, Kind: evidence.Physical, Trust: evidence.TrustContext, Site: site("dispatch", "server.c", 90, 0)},
+					{Index: 8, Kind: evidence.TailCall, Trust: evidence.TrustCallSites, Gap: evidence.GapOuter, Site: site("release", "pool.h", 12, 5),
+						InlinedInto: []evidence.Site{site("drop", "pool.c", 31, 9)}},
 					{Index: 9, Kind: evidence.SignalFrame, Trust: evidence.TrustCFI, Site: evidence.Site{PC: 0x7f0001}},
 					{Index: 10, Kind: evidence.Physical, Trust: evidence.TrustScan, Site: evidence.Site{PC: 0x7f0002, Module: "/lib/libfoo.so", ModuleOffset: 0x12}},
 				}}},

@@ -123,6 +123,20 @@ func TestClusters(t *testing.T) {
 	}
 }
 
+// A tail call leaves no frame, and the function that calls may have been inlined: neither makes a
+// failure another one than in a build without optimisation.
+func TestTailCalls(t *testing.T) {
+	plain, optimised := failed(), failed()
+	frames := plain.Stacks[0].Stack.Frames
+	plain.Stacks[0].Stack.Frames = slices.Insert(slices.Clone(frames), 3, frame(0x1800, module, "pay"), frame(0x1900, module, "serve"))
+	tail := evidence.Frame{Kind: evidence.TailCall, Trust: evidence.TrustCallSites, Site: frame(0x1804, module, "pay").Site,
+		InlinedInto: []evidence.Site{frame(0x1804, module, "serve").Site}}
+	optimised.Stacks[0].Stack.Frames = slices.Insert(slices.Clone(frames), 3, tail)
+	if a, b := Of(plain), Of(optimised); a.Stack != b.Stack || len(a.StackLines) != 6 {
+		t.Errorf("%q\n%q", a.StackLines, b.StackLines)
+	}
+}
+
 // What no replay has seen is no cause, and the next one counts if it was seen.
 func TestOnlySeenCausesCount(t *testing.T) {
 	c := raced(failed(), evidence.PatternRWR, 49, 61, 61)

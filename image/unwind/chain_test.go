@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
 )
 
 // TestFindChain searches graphs that are written as "caller:callee" with one letter for each
@@ -95,4 +97,29 @@ func TestFindChainBounds(t *testing.T) {
 	if c, ok := findChain(1000, 1, ladder); !ok || fmt.Sprint(len(c.first), len(c.last), c.whole) != "1 1 false" {
 		t.Errorf("a ladder: %v %v", c, ok)
 	}
+}
+
+// FuzzJumps reads calls and jumps in code that is the fuzzer's. Every jump found ends in the code
+// and leads to the module.
+func FuzzJumps(f *testing.F) {
+	f.Add([]byte("\xe8\xfb\xff\xff\xff\xff\x25\x00\x00\x00\x00\xe9\x10\x00\x00\x00\xc3"), uint8(17))
+	f.Add([]byte("\xff\x15\x00\x00\x00\x00\xff\xe0\xff\x24\xc5\x00\x00\x40\x00\x0f\x84\x00\x01\x00\x00"), uint8(4))
+	f.Fuzz(func(t *testing.T, code []byte, size uint8) {
+		p := newFake(code, nil)
+		u := &Unwinder{process: p}
+		low, high := p.module.Start, p.module.Start+evidence.Addr(min(int(size), len(code)))
+		for at := low; at <= high; at++ {
+			if to, ok := u.calledBefore(at); ok && !p.module.Contains(to) {
+				t.Errorf("the call before %v leads to %v", at, to)
+			}
+		}
+		function := &image.FunctionCode{Entry: low, Ranges: [][2]evidence.Addr{{low, high}}, TailCalls: debuginfo.TailCalls{Complete: true}}
+		s := jumpSearch{unwinder: u, module: p.module, function: function, described: map[evidence.Addr]bool{}}
+		s.scan(low, high)
+		for _, j := range s.jumps {
+			if j.after <= low || j.after > high || !p.module.Contains(j.to) {
+				t.Errorf("jump %v in [%v, %v)", j, low, high)
+			}
+		}
+	})
 }
