@@ -17,8 +17,8 @@ import (
 const belowStack = 4096
 
 // EndWait has a call of pthread_cond_wait, at whose first instruction of the recording library the thread is, end when no thread
-// can go on. It returns 0 then, as such a call may at any time (POSIX.1-2017, pthread_cond_wait: spurious wakeups). over is called
-// when the call returns, and is told whether it ended so. For a free replay, in which time passes only while no thread can continue
+// can run. It returns 0 then, as such a call may at any time (POSIX.1-2017, pthread_cond_wait: spurious wakeups). over is called
+// when the call returns, and is told whether it ended so. For a free replay, in which time passes only while no thread can run
 // (agent/src/engine/free.c): the call is made one with a time limit.
 func (s *Stopped) EndWait(over func(ended bool)) error {
 	regs, symbol, err := entered(s)

@@ -98,6 +98,6 @@ func (a *analysis) heapObjectAt(addr evidence.Addr) *evidence.HeapObject {
 	if a.heap == nil {
 		return nil
 	}
-	o, _ := a.heap.Heap().ObjectNear(addr) // what is not known is left out
+	o, _ := a.heap.Heap().ObjectNear(addr) // an unknown part is left out
 	return o
 }
