@@ -87,6 +87,8 @@ type Case struct {
 	Ending *Ending `json:"ending,omitempty"`
 	// Diagnosis is what recordings of the run tell; nil if there is none.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+	// Next is the step that would tell more, where there is no recording; nil: none is known.
+	Next *Next `json:"next,omitempty"`
 	// Registers of the failing thread.
 	Registers []Register `json:"registers,omitempty"`
 	Modules   []Module   `json:"modules,omitempty"`
@@ -156,6 +158,9 @@ func (c *Case) Check() error {
 		}
 	}
 	if err := c.Severity.check(); err != nil {
+		return err
+	}
+	if err := c.Next.check(); err != nil {
 		return err
 	}
 	return c.checkSteps()

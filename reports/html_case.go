@@ -33,6 +33,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	add(sectionsOf("traced", true, coverage(c.Diagnosis))...)
 	add(sectionsOf("registers", true, registers(c.Registers))...)
 	add(sectionsOf("limits", false, otherLimits(c.Limits))...)
+	add(sectionsOf("next", false, next(c))...)
 	return page
 }
 

@@ -36,7 +36,8 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, scan(c.Scan, c.Failure.Kind)...)
 	d = append(d, coverage(c.Diagnosis)...)
 	d = append(d, registers(c.Registers)...)
-	return append(d, otherLimits(c.Limits)...)
+	d = append(d, otherLimits(c.Limits)...)
+	return append(d, next(c)...)
 }
 
 func interrupted(d *evidence.Diagnosis) []block {

@@ -79,6 +79,7 @@ func sample() *evidence.Case {
 			Exception: &evidence.Exception{Type: "std::runtime_error", What: "no token=abc123", Proof: evidence.FromCore},
 		},
 		Suppression: &evidence.Suppression{Reason: "known, see issue 12", Until: "2027-03-01", Entry: 2},
+		Next:        &evidence.Next{Tool: evidence.NextRun, Reason: evidence.NextForHeap},
 		Severity: &evidence.Severity{Class: evidence.ClassHeapOverflowWrite, Estimate: evidence.Exploitable, AtFailure: evidence.ClassSourceAVNearNull, Proof: evidence.FromCore,
 			Reasons: []evidence.SeverityReason{
 				{Kind: evidence.ReasonFinding, Class: evidence.ClassHeapOverflowWrite, Estimate: evidence.Exploitable, Access: evidence.Write, Number: 2, Proof: evidence.FromCore},

@@ -357,6 +357,7 @@ func (a *analysis) finish() {
 		c.Stacks = []evidence.ThreadGroup{}
 	}
 	a.runStage("severity", func() error { c.Severity = severity.Of(severity.Input{Case: c, Code: a.failingCode()}); return nil })
+	c.Next = a.nextStep()
 	a.runStage("sources", func() error { a.sources().keepSources(a.result); return nil })
 }
 

@@ -18,7 +18,8 @@ const introduction = `# Causes of bugs that were put into real programs
 Made by ` + "`make truth`" + `; see bench/truth. A tool puts one bug at a random place of a real program from
 Debian's sources. A mutant counts if it compiles, behaves like the original on some inputs of the
 program's tests, and fails on another. The right answers are data: the first violation that
-AddressSanitizer, MemorySanitizer or ThreadSanitizer reports on the same input, and the lines of the bug. A report is
+AddressSanitizer, MemorySanitizer or ThreadSanitizer reports on the same input, and the lines of the bug. An object may be known by the
+line of the bug that allocates it, and of a signal that was taken out the condition is all there is to name. A report is
 judged by its typed fields: if it names causes by the first one, else by the failure and the
 damage that it names. A twin is the original with the same input; nothing may be reported
 on it.
