@@ -30,7 +30,7 @@ func next(c *evidence.Case) []block {
 }
 
 // commandLine is the program's command line, as far as the kernel keeps it: 79 bytes, in which a space may be one of an argument
-// (fs/binfmt_elf.c, fill_psinfo). ARGUMENTS stands for what is not known.
+// (fs/binfmt_elf.c, fill_psinfo). ARGUMENTS stands for the unknown part.
 func commandLine(p *evidence.Program) string {
 	const most, special = 79, "|&;<>()$`\\\"'*?[]#~{}\n\t"
 	if p.Args != "" && len(p.Args) < most && !strings.ContainsAny(p.Args, special) {
