@@ -63,16 +63,25 @@ func (r *programRuns) enough(t *tally) bool {
 	return r.flags.repeat > 0 && t.runs >= r.flags.repeat || r.flags.untilFail && t.failures > 0
 }
 
+// interruptLate is how much later than the program, which a signal from the terminal may have ended, that signal may come here.
+const interruptLate = time.Second
+
 // stopped reports whether the user ended the run and wants no more runs.
 func (r *programRuns) stopped(result *recorder.Result) bool {
-	if len(r.interrupted) == 0 || !result.Status.Signaled() {
+	if !result.Status.Signaled() {
 		return false
 	}
 	switch result.Status.Signal() {
 	case unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT:
-		return true
+	default:
+		return false
 	}
-	return false
+	select {
+	case <-r.interrupted:
+		return true
+	case <-time.After(interruptLate):
+		return false
+	}
 }
 
 // addResult adds a run, and keeps only the recordings that are needed.
