@@ -386,13 +386,9 @@ func (c *chain) freedCause() *evidence.Cause {
 	return out
 }
 
-// freedAt is where the victim's object was freed: the place that the heap names, which passes over the program's own functions around
-// free, or that of the call that a replay saw; nil if neither is known.
+// freedAt is where the victim's object was freed; nil if that is not known.
 func (c *chain) freedAt() *evidence.Site {
-	if o := c.victim.finding.Object; o != nil && o.Freed != nil && o.Freed.Site != nil {
-		return o.Freed.Site
-	}
-	return c.made.seen.Site
+	return freedAt(c.victim.finding.Object, c.made.seen.Site)
 }
 
 // freedText is that place in words.

@@ -165,10 +165,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	case provenance.Outside:
 		return x.site(w.AccessPC)
 	case provenance.Freed:
-		if o := x.objectOf(w); o != nil && o.Freed != nil && o.Freed.Site != nil {
-			return o.Freed.Site // not the program's own function around free
-		}
-		return x.site(w.PC)
+		return freedAt(x.objectOf(w), x.site(w.PC))
 	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
@@ -194,6 +191,20 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return s
 	}
 	return x.failure.Site
+}
+
+// freedAt is where an object was freed whose call of free was made at a place of the program. The heap passes over the program's own
+// functions around free, if its stack has them: a tail call leaves none.
+func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
+	if own == nil || o == nil || o.Freed == nil || o.Freed.Site == nil {
+		return own
+	}
+	for i := range o.Freed.Stack.Frames {
+		if f := &o.Freed.Stack.Frames[i].Site; f.Function == own.Function && f.Line == own.Line {
+			return o.Freed.Site
+		}
+	}
+	return own
 }
 
 // cause says what a way found; nil if that names no place.
