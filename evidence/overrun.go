@@ -26,8 +26,8 @@ const (
 
 // FrameArray is an array in the frame of a function.
 type FrameArray struct {
-	// Name is the variable's with its members ("session.name"), Function the one that declares it: that of the
-	// frame, or one inlined there. File and Line are the declaration's.
+	// Name is the variable's with its members ("session.name"), Type is that of the array ("char [64]"), Function
+	// the function that declares it: that of the frame, or one inlined there. File and Line are the declaration's.
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Function string `json:"function"`
