@@ -7,8 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
-	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/internal/siginfo"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
@@ -66,8 +64,9 @@ func (r *recording) unhandled(s syscall.Signal) bool {
 	if err != nil || c.Actions == 0 {
 		return false
 	}
-	handler, err := image.Uint64(asImage{r.memory}, evidence.Addr(c.Actions+size*uint64(s)))
-	return err == nil && handler == 0
+	var handler [8]byte
+	n, err := r.memory.ReadAt(handler[:], int64(c.Actions+size*uint64(s)))
+	return err == nil && n == len(handler) && handler == [8]byte{}
 }
 
 // faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the

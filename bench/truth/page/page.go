@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"diagnose/bench/truth/score"
+	"diagnose/bench/truth/mutant"
 	"diagnose/bench/truth/store"
 	"diagnose/bench/truth/ways"
 )
@@ -33,13 +34,27 @@ on it.
 
 `
 
+// judged counts the mutants that results are of. Those of the hold-out have one result a way, and no name.
+func judged(open, hold []store.Result) int {
+	named, held := map[mutant.ID]bool{}, map[ways.Way]int{}
+	for i := range open {
+		named[open[i].ID] = true
+	}
+	most := 0
+	for i := range hold {
+		held[hold[i].Way]++
+		most = max(most, held[hold[i].Way])
+	}
+	return len(named) + most
+}
+
 // Write writes the whole table. mutants is how many the list has, by whether they are of the
 // hold-out.
 func Write(w io.Writer, results []store.Result, mutants, held int) error {
 	p := &printer{w: w}
 	p.printf("%s", introduction)
-	p.printf("%d mutants fail, %d of them in the hold-out.\n\n", mutants, held)
 	open, hold := split(results)
+	p.printf("%d mutants fail, %d of them in the hold-out. %d were judged.\n\n", mutants, held, judged(open, hold))
 	p.printf("## All but the hold-out\n\n")
 	p.totals(open)
 	p.printf("\n### By kind of bug, with a recording\n\n")

@@ -41,7 +41,7 @@ func TestWrite(t *testing.T) {
 	}
 	text := b.String()
 	for _, want := range []string{
-		"2 mutants fail, 1 of them in the hold-out.",
+		"2 mutants fail, 1 of them in the hold-out. 2 were judged.",
 		"| core | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 1 | def |",
 		"| core | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | abc |",
 		"| index | O2 | recording | right first, proved | abc |",
