@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"diagnose/bench/truth/score"
-	"diagnose/bench/truth/mutant"
 	"diagnose/bench/truth/store"
 	"diagnose/bench/truth/ways"
 )
@@ -36,9 +35,9 @@ on it.
 
 // judged counts the mutants that results are of. Those of the hold-out have one result a way, and no name.
 func judged(open, hold []store.Result) int {
-	named, held := map[mutant.ID]bool{}, map[ways.Way]int{}
+	named, held := map[string]bool{}, map[ways.Way]int{}
 	for i := range open {
-		named[open[i].ID] = true
+		named[fmt.Sprint(open[i].ID)] = true
 	}
 	most := 0
 	for i := range hold {
