@@ -41,9 +41,6 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	switch r := x.process.recording; {
 	case r == nil || !record.DumpsCore(s) && !ends(s):
 	case !ptrace.Fatal(x.tid, s):
-		if isFault(s, &info) && r.unhandled(s) {
-			return t.fatal(x, s, info)
-		}
 		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // in any case it is the engine's
 			x.handed = &info
 		}
@@ -53,20 +50,6 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		r.noteRelocked()
 	}
 	return x.proceed(s)
-}
-
-// unhandled reports whether the program has no handler of a signal, though the engine has one. For a fault the engine's handler then
-// makes the default action that of the whole process. Another thread's fault, which was given to that thread before, would end the
-// process unseen, so such a fault is the end already.
-func (r *recording) unhandled(s syscall.Signal) bool {
-	const size = 32 // of struct dg_action, which begins with the handler
-	c, err := readControl(r.memory, r.controlAt)
-	if err != nil || c.Actions == 0 {
-		return false
-	}
-	var handler [8]byte
-	n, err := r.memory.ReadAt(handler[:], int64(c.Actions+size*uint64(s)))
-	return err == nil && n == len(handler) && handler == [8]byte{}
 }
 
 // faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the
@@ -121,14 +104,10 @@ func ends(s syscall.Signal) bool {
 
 const firstRealTime = 32 // the kernel's
 
-// fatal handles a signal that ends the process: the core is written before the kernel ends it. A fault comes again after the engine's
-// handler, and another thread may have one at the same time: these change nothing of how the process ended.
+// fatal handles a signal that ends the process: the core is written before the kernel ends it.
 func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
-	if o := x.process.recording.ending; o != nil && o.Kind == record.OutcomeSignal {
-		return x.proceed(s)
-	}
 	return t.stopAll(x, func() error {
-		if !ptrace.Fatal(x.tid, s) && !(isFault(s, &info) && x.process.recording.unhandled(s)) {
+		if !ptrace.Fatal(x.tid, s) {
 			return t.release(x, s) // another thread has installed a handler meanwhile
 		}
 		r := x.process.recording
