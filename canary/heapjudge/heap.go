@@ -127,11 +127,17 @@ func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr, does purpose
 	for len(pcs) > 0 && h.library != nil && h.library.Contains(image.ReturnAddress.Address(pcs[0])) {
 		pcs = pcs[1:]
 	}
-	var wrappers []bool // by frame
+	var wrappers []bool // by frame; those outside of the innermost place of the program's own are not looked at
+	found := false
 	for _, pc := range pcs {
 		chain := h.process.Symbolize(pc, image.ReturnAddress)
-		wrappers = append(wrappers, h.wraps(pc, chain, does)...)
-		for _, s := range chain {
+		wraps := make([]bool, len(chain))
+		if !found {
+			wraps = h.wraps(pc, chain, does)
+		}
+		wrappers = append(wrappers, wraps...)
+		for i, s := range chain {
+			found = found || s.Site.Module != "" && !image.LibraryCode(&s.Site) && !wraps[i]
 			f := evidence.Frame{Index: len(c.Stack.Frames), Kind: evidence.Physical, Trust: evidence.TrustCFI, Site: s.Site}
 			if s.Inlined {
 				f.Kind = evidence.Inlined

@@ -22,8 +22,8 @@ const (
 )
 
 // wraps reports whether a call at an address is in a function around malloc or free, at each level of the inline chain. A function that
-// returns void * makes memory for others, whatever its name is, and one that gets void * and returns nothing frees it. Where there is no
-// DWARF, its name decides.
+// returns void * makes memory for others, whatever its name is, and one that gets void * and returns nothing or void * frees it. Where
+// there is no DWARF, its name decides.
 func (h *Heap) wraps(pc evidence.Addr, chain []image.SymbolizedCall, does purpose) []bool {
 	out := make([]bool, len(chain))
 	for i := range chain {

@@ -24,12 +24,12 @@ func byFinding(f *evidence.Finding, failure *evidence.Failure) (evidence.Severit
 	var class evidence.SeverityClass
 	switch f.Kind {
 	case evidence.FindingHeapOverflow, evidence.FindingHeapUnderflow:
-		class = overflowClass(access)
+		class = overflow.class(access)
 	case evidence.FindingUseAfterFree:
 		if f.Damage == nil { // a pointer was read from the freed object
 			access = evidence.Read
 		}
-		class = useAfterFreeClass(access)
+		class = useAfterFree.class(access)
 	case evidence.FindingFreedMemory:
 		access, class = evidence.Read, evidence.ClassUseAfterFreeRead
 	case evidence.FindingHeapHeader:
@@ -48,24 +48,22 @@ func byFinding(f *evidence.Finding, failure *evidence.Failure) (evidence.Severit
 	return damage(evidence.ReasonFinding, class, access, f.Proof), true
 }
 
-func overflowClass(access evidence.AccessKind) evidence.SeverityClass {
-	switch {
-	case access.Writes():
-		return evidence.ClassHeapOverflowWrite
-	case access == evidence.Read:
-		return evidence.ClassHeapOverflowRead
-	}
-	return evidence.ClassHeapOverflow
-}
+// byAccess are the classes of one kind of damage: by a write, by a read, and where it is not known which it was.
+type byAccess struct{ write, read, unknown evidence.SeverityClass }
 
-func useAfterFreeClass(access evidence.AccessKind) evidence.SeverityClass {
+var (
+	overflow     = byAccess{evidence.ClassHeapOverflowWrite, evidence.ClassHeapOverflowRead, evidence.ClassHeapOverflow}
+	useAfterFree = byAccess{evidence.ClassUseAfterFreeWrite, evidence.ClassUseAfterFreeRead, evidence.ClassUseAfterFree}
+)
+
+func (b byAccess) class(access evidence.AccessKind) evidence.SeverityClass {
 	switch {
 	case access.Writes():
-		return evidence.ClassUseAfterFreeWrite
+		return b.write
 	case access == evidence.Read:
-		return evidence.ClassUseAfterFreeRead
+		return b.read
 	}
-	return evidence.ClassUseAfterFree
+	return b.unknown
 }
 
 // byCauses are the classes of causes that are damage or misuse of memory.
@@ -81,9 +79,9 @@ func byCauses(causes []evidence.Cause) []evidence.SeverityReason {
 		var class evidence.SeverityClass
 		switch c.Kind {
 		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
-			class = overflowClass(access)
+			class = overflow.class(access)
 		case evidence.CauseUseAfterFree:
-			class = useAfterFreeClass(access)
+			class = useAfterFree.class(access)
 		case evidence.CauseDoubleFree:
 			class = evidence.ClassDoubleFree
 		case evidence.CauseStackSmashing:

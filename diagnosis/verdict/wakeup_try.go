@@ -123,9 +123,6 @@ func (x *ending) call(s *replay.Stopped, object evidence.Addr) error {
 // signal comes later: that the wait returns at once has to help as well.
 func (k *wakeups) prove(m *missingWakeup) {
 	wake, wait := m.lost, &m.calls[m.last]
-	if m.edge.What != evidence.WaitCondition {
-		return
-	}
 	schedule, err := k.rec.Log.Schedule()
 	if len(schedule) == 0 || wake.thread == wait.thread {
 		if err != nil {

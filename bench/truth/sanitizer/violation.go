@@ -189,11 +189,10 @@ func (r *reader) placeIn(where, function string) *Place {
 // which is the top or one below it that the report does not have.
 func (r *reader) inside(path string) string {
 	if filepath.IsAbs(path) {
-		inside, _ := strings.CutPrefix(path, r.top)
-		if inside == path {
-			return ""
+		if inside, found := strings.CutPrefix(path, r.top); found {
+			return inside
 		}
-		return inside
+		return ""
 	}
 	if !filepath.IsLocal(path) {
 		return ""
