@@ -433,7 +433,8 @@ type RawControl struct {
 	Raised      uint64
 	KeepOutput  uint32 `c:"keep_output"`
 	Reserved5   uint32
-	Reserved4   [2]uint64
+	Actions     uint64
+	Reserved4   uint64
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
 	FreeFirst   uint32 `c:"free_first"`

@@ -449,7 +449,8 @@ struct dg_control {
 	uint64_t raised;     /* free replay: index of the thread that the controller raises a signal in; the engine clears it */
 	uint32_t keep_output; /* recording: the log has the bytes that are written to descriptors 1 and 2 */
 	uint32_t reserved5;
-	uint64_t reserved4[2];
+	uint64_t actions;    /* of the program's signals: struct dg_action[], by number */
+	uint64_t reserved4;
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */

@@ -58,6 +58,8 @@ type process struct {
 	program record.Text
 	// from is the recording that this one's will be a child of.
 	from *ancestor
+	// failing has one thread's fault: another's waits for it.
+	failing failing
 	// ending is set while the process is stopped for its core.
 	ending *ending
 	// leaving is set while the tracer detaches from the process.

@@ -3,6 +3,7 @@ package recorder
 import (
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,9 +39,15 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 
 // give passes on a signal, which may end the process.
 func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
+	fault := isFault(s, &info)
 	switch r := x.process.recording; {
 	case r == nil || !record.DumpsCore(s) && !ends(s):
+	case fault && s != unix.SIGTRAP && x.process.failing.other(x):
+		return x.refault()
 	case !ptrace.Fatal(x.tid, s):
+		if fault && r.unhandled(s) {
+			x.process.failing = failing{thread: x, since: time.Now()}
+		}
 		if s == unix.SIGSEGV || s == unix.SIGILL || s == unix.SIGTRAP { // in any case it is the engine's
 			x.handed = &info
 		}
@@ -78,6 +85,41 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 		}
 	}
 	return t.give(x, s, info)
+}
+
+// failing is the thread whose fault the engine's handler has, though the program has no handler for it. The engine makes the default
+// action that of the whole process, and the fault comes again and is the end. A fault of another thread that was given meanwhile would
+// end the process with no word to the tracer, and there would be no core.
+type failing struct {
+	thread *tracee
+	since  time.Time
+}
+
+// failingLimit is the time for which other threads' faults wait. The thread comes again after a few system calls.
+const failingLimit = time.Second
+
+// other reports whether a thread that is not x is failing.
+func (f failing) other(x *tracee) bool {
+	return f.thread != nil && f.thread != x && time.Since(f.since) < failingLimit
+}
+
+// refault lets a thread execute the instruction that has failed once more, which changes nothing: it fails again.
+func (x *tracee) refault() error {
+	time.Sleep(refaultPause)
+	return x.proceed(0)
+}
+
+const refaultPause = 50 * time.Microsecond
+
+// unhandled reports whether the program has no handler of a signal, though the engine has one.
+func (r *recording) unhandled(s syscall.Signal) bool {
+	const size = 32 // of struct dg_action, which begins with the handler
+	c, err := readControl(r.memory, r.controlAt)
+	if err != nil || c.Actions == 0 {
+		return false
+	}
+	handler, err := r.memory.Word(c.Actions + size*uint64(s))
+	return err == nil && handler == 0
 }
 
 // isFault distinguishes signals of an instruction from those that are sent, as the engine does.

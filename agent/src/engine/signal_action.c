@@ -17,6 +17,7 @@
 struct dg_action {
 	uint64_t handler, flags, restorer, mask;
 };
+_Static_assert(sizeof(struct dg_action) == 32, "the recorder reads the handlers");
 
 /* What the program set; index 0 is unused. */
 static struct dg_action dg_actions[DG_SIGNALS + 1];
