@@ -255,8 +255,9 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 			return
 		}
 	}
-	t.meantAt(s, evidence.Addr(v))
-	if e, ok := s.describe(pointer, 0); ok && t.MeantSize == 0 {
+	e, ok := s.describe(pointer, 0)
+	t.meantAt(s, evidence.Addr(v), targetSize(e.typ))
+	if ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
 		t.meantMember(e, evidence.Addr(v), offset, size, varies || len(terms) > 1)
 	}
@@ -391,11 +392,26 @@ func (s *backwardSlice) arrayNear(addr evidence.Addr, element int64) evidence.Ad
 	return found
 }
 
-// meantAt is for the variable at an address, which may be no variable's.
-func (t *storeTrail) meantAt(s *backwardSlice, addr evidence.Addr) {
+// targetSize is the size of the struct that a pointer leads to, or else 1: a pointer to a number may lead into an array of them.
+func targetSize(pointer debuginfo.Type) int {
+	if pointer == nil || pointer.Kind() != debuginfo.KindPointer || pointer.Elem() == nil {
+		return 1
+	}
+	switch t := pointer.Elem(); t.Kind() {
+	case debuginfo.KindStruct, debuginfo.KindUnion:
+		return int(min(max(t.Size(), 1), maxStruct))
+	}
+	return 1
+}
+
+// maxStruct bounds the size of a struct that a pointer leads to.
+const maxStruct = 1 << 30
+
+// meantAt is for the variable at an address, which may be no variable's, or the part of it that has the size.
+func (t *storeTrail) meantAt(s *backwardSlice, addr evidence.Addr, size int) {
 	t.From = &addr
 	if v, ok := s.memoryVariable(addr, s.now); ok {
-		t.meantLocal(s, addr, 1, v.Type.Kind() == debuginfo.KindArray, s.now)
+		t.meantLocal(s, addr, size, v.Type.Kind() == debuginfo.KindArray, s.now)
 		return
 	}
 	if t.isData(uint64(addr)) {
