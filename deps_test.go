@@ -56,7 +56,7 @@ var allowed = map[string]string{
 	"image/x86/transfer":       "image/x86",
 	"image/x86/heights":        "image/x86",
 	"flow":                     "image image/x86 image/x86/transfer replay replay/record replay/record/eventlog",
-	"diagnosis/provenance":     "flow image image/x86 image/x86/transfer",
+	"diagnosis/provenance":     "image/debuginfo image/unwind image/value flow image image/x86 image/x86/transfer",
 	"delta":                    "",
 	"patterns":                 "delta",
 	"replay/explore":           "image internal/privatefile replay/record replay replay/corefile replay/record/eventlog replay/recorder",

@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"strings"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image/x86"
@@ -25,7 +27,7 @@ func (f *follower) access(n, k int) bool {
 	}
 	object := f.pointee(n, k)
 	if object == nil {
-		return false
+		return f.beyond(n, k, addr)
 	}
 	freed := object.Freed >= 0 && object.Freed < n
 	end := object.Addr + evidence.Addr(object.Size)
@@ -49,6 +51,26 @@ func (f *follower) access(n, k int) bool {
 	}
 	f.end(Outside, n)
 	w.Led = f.led(n, k, object)
+	return true
+}
+
+// beyond ends the way at an access past the end of the variable whose address its function was handed. One before the start may be meant
+// for the variable there: the address of one is that of the end of another.
+func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
+	o := &f.trace.Step(n).Inst.Operands[k]
+	write := o.Access.Writes()
+	if !write && f.program.Foreign(f.trace.Step(n).PC) {
+		return false
+	}
+	v := f.declared(n, k)
+	if v == nil || addr+evidence.Addr(max(o.Size, 1)) <= v.end() || addr < v.Addr {
+		return false
+	}
+	w := f.way
+	w.Declared, w.Write, w.AccessPC = v, write, f.ownPlace(n)
+	w.Beyond = max(int64(addr)-int64(v.end()), 0) + 1
+	f.end(Outside, n)
+	w.Led = f.led(n, k, &flow.Object{Addr: v.Addr, Size: v.Size, Freed: -1})
 	return true
 }
 
@@ -233,6 +255,12 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 		return evidence.Addr(v) >= object.Addr && evidence.Addr(v) <= object.Addr+evidence.Addr(object.Size)
 	}
 	inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+	if entered := f.sized(n); entered >= 0 && inside(f.trace.Register(entered, x86.RDI)) {
+		length := flow.Register(thread, x86.RDX, 8)
+		inner.link(Offset, entered, length)
+		inner.follow(length, entered)
+		return inner.way
+	}
 	if m.Index.General() && m.Base.General() && inside(f.trace.Register(n, m.Base)) {
 		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
 		inner.follow(flow.Register(thread, m.Index, 8), n)
@@ -267,6 +295,29 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 		return inner.way
 	}
 	return inner.way
+}
+
+// sized is where a function of the C library was entered that step n is in, if its third argument says how many bytes it stores; -1: it
+// is no such function.
+func (f *follower) sized(n int) int {
+	if !f.program.Foreign(f.trace.Step(n).PC) {
+		return -1
+	}
+	call := f.ownCall(n)
+	if call < 0 {
+		return -1
+	}
+	entered := f.after(call)
+	if entered < 0 {
+		return -1
+	}
+	name := strings.TrimLeft(f.program.Function(f.trace.Step(entered).PC), "_")
+	for _, base := range []string{"memcpy", "memmove", "mempcpy", "memset", "strncpy", "stpncpy", "strncat"} {
+		if strings.HasPrefix(name, base) {
+			return entered
+		}
+	}
+	return -1
 }
 
 // leaving follows the offset of the addition that made a pointer leave its object.

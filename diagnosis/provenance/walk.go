@@ -24,6 +24,8 @@ type Program interface {
 	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
 	// Function names the function at a place; empty: it is not known.
 	Function(pc evidence.Addr) string
+	// Declared is the array or struct in scope at a place of the program that begins at an address; nil: none is known.
+	Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr evidence.Addr) *Declared
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the

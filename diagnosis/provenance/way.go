@@ -81,6 +81,8 @@ type Way struct {
 	Call string
 	// Object is that of Unset, Freed and Outside.
 	Object *flow.Object
+	// Declared is the variable of Outside, where it is no object of the heap.
+	Declared *Declared
 	// AccessPC is the place of the access that broke a rule, of Freed and Outside, or that read the value, of Unset and
 	// Initial.
 	AccessPC evidence.Addr

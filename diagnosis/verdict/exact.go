@@ -240,7 +240,12 @@ func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
 	case provenance.Freed:
 		return evidence.CauseUseAfterFree
 	case provenance.Outside:
-		if w.Beyond < 0 {
+		switch {
+		case w.Declared != nil && w.Write:
+			return evidence.CauseOverwritten
+		case w.Declared != nil:
+			return evidence.CauseBadValue
+		case w.Beyond < 0:
 			return evidence.CauseHeapUnderflow
 		}
 		return evidence.CauseHeapOverflow
@@ -306,6 +311,9 @@ func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
 	text := fmt.Sprintf("%s %s ", siteText(root), verb)
 	if n > 0 {
 		text += wording.Count(uint64(n), "byte") + " "
+	}
+	if d := w.Declared; d != nil {
+		return text + fmt.Sprintf("%s %s, which has %s", side, d.Name, wording.Count(d.Size, "byte"))
 	}
 	return text + fmt.Sprintf("%s an object of %s", side, wording.Count(w.Object.Size, "byte"))
 }

@@ -209,7 +209,11 @@ func (t *tracing) near(others map[uint32]replay.StepWindow) error {
 	}
 	frames := unwind.New(t.process).Walk(t.process.FailingThread(), mostFrames).Frames
 	for i := range frames {
-		m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: t.entry(&frames[i]), thread: thread, ordinal: at, events: 1})
+		entry := t.entry(&frames[i])
+		if entry == 0 {
+			continue // the place that a bad pointer led to
+		}
+		m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: entry, thread: thread, ordinal: at, events: 1})
 		if err != nil && !errors.Is(err, errPassed) {
 			return err
 		}

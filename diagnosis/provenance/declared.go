@@ -1,0 +1,176 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+	"diagnose/image/unwind"
+	"diagnose/image/value"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// Declared is a variable with its place.
+type Declared struct {
+	Name string
+	Addr evidence.Addr
+	Size uint64 // in bytes
+}
+
+// end is the address after it.
+func (d *Declared) end() evidence.Addr { return d.Addr + evidence.Addr(d.Size) }
+
+// declared is the variable whose address a function was handed over by its caller, and from which the pointer in memory operand k of
+// step n was derived; nil: it is not known. Inside of one function compilers reach a variable from the address of another.
+func (f *follower) declared(n, k int) *Declared {
+	m := &f.trace.Step(n).Inst.Operands[k].Memory
+	user := f.program.Function(f.trace.Step(n).PC)
+	if user == "" {
+		return nil
+	}
+	for _, r := range []x86.Reg{m.Base, m.Index} {
+		if !r.General() || r == x86.RSP || r == m.Index && m.Scale != 1 {
+			continue
+		}
+		if v := f.handedOver(flow.Register(f.trace.Step(n).Thread, r, 8), n, user); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
+	for range mostSteps {
+		d := f.trace.Define(l, n)
+		switch d.Kind {
+		case flow.Copied:
+			from := d.From[0]
+			if from.Size < 8 {
+				return nil
+			}
+			if from.Space == transfer.General && x86.Reg(from.Num) == x86.RSP {
+				return f.addressed(d, user)
+			}
+			l, n = from, d.At
+			continue
+		case flow.Constant, flow.Computed:
+		default:
+			return nil
+		}
+		if v := f.addressed(d, user); v != nil {
+			return v
+		}
+		next, ok := f.pointerOf(d)
+		if !ok {
+			return nil
+		}
+		l, n = next, d.At
+	}
+	return nil
+}
+
+// addressed is the variable whose address a step made, as a constant or from the frame's; nil: it made none, or made it in the function
+// that uses it.
+func (f *follower) addressed(d flow.Definition, user string) *Declared {
+	s := f.trace.Step(d.At)
+	if s.Inst == nil || d.Part.Size < 8 || !f.program.Own(s.PC) || f.program.Function(s.PC) == user || !makesAddress(s.Inst) {
+		return nil
+	}
+	v, known := f.value(d.Part, d.At+1)
+	if !known {
+		return nil
+	}
+	return f.program.Declared(s.PC, func(r x86.Reg) uint64 { return f.trace.Register(d.At, r) }, evidence.Addr(v))
+}
+
+// makesAddress reports whether an instruction makes an address of a constant alone, or of one and the frame's.
+func makesAddress(inst *x86.Inst) bool {
+	switch inst.Op {
+	case "lea":
+		for i := range inst.Operands {
+			if o := &inst.Operands[i]; o.IsMemory {
+				b := o.Memory.Base
+				return o.Memory.Index == x86.RegNone && (b == x86.RSP || b == x86.RBP || b == x86.RIP || b == x86.RegNone)
+			}
+		}
+	case "mov":
+		return len(inst.Operands) > 1 && (inst.Operands[1].IsImm || !inst.Operands[1].IsMemory && inst.Operands[1].Reg == x86.RSP)
+	}
+	return false
+}
+
+// Declared implements Program.
+func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr evidence.Addr) *Declared {
+	m := i.process.ModuleAt(pc)
+	if m == nil {
+		return nil
+	}
+	info, err := m.Debug()
+	if err != nil || info == nil {
+		return nil
+	}
+	if s, ok := i.process.SymbolAt(addr); ok && s.Addr == addr && s.Module != nil {
+		return global(s, addr)
+	}
+	t := image.Thread{}
+	for r := x86.RAX; r.General(); r++ {
+		t.Registers.Set(image.Register(r), register(r))
+	}
+	t.Registers.Set(image.RIP, uint64(pc))
+	frames := unwind.New(i.process).Walk(&t, 1).Frames
+	calls, err := info.CallsAt(m.LinkAddr(pc))
+	if err != nil || len(frames) == 0 {
+		return nil
+	}
+	frame := &value.Frame{Process: i.process, Module: m, Thread: &t, Registers: t.Registers, CFA: frames[0].CFA}
+	var found *Declared
+	for _, call := range calls {
+		vars, err := info.VariablesAt(call, m.LinkAddr(pc))
+		if err != nil {
+			return nil
+		}
+		for _, v := range vars {
+			l, err := value.Lives(frame, v)
+			if err != nil || !l.InMemory || l.Addr != addr || !bounded(v.Type) {
+				continue
+			}
+			if d := (&Declared{v.Name, addr, uint64(v.Type.Size())}); found == nil || d.Size > found.Size {
+				found = d
+			}
+		}
+	}
+	return found
+}
+
+// global is a variable with static storage; nil: its type does not say its size, or its symbol says another.
+func global(s image.Symbol, addr evidence.Addr) *Declared {
+	info, err := s.Module.Debug()
+	if err != nil || info == nil {
+		return nil
+	}
+	v, ok, err := info.GlobalAt(s.Module.LinkAddr(addr), 0)
+	if err != nil || !ok || !bounded(v.Type) || uint64(v.Type.Size()) != s.Size {
+		return nil
+	}
+	return &Declared{v.Name, addr, s.Size}
+}
+
+// bounded reports whether a variable has parts, and a size that the program cannot exceed.
+func bounded(t debuginfo.Type) bool {
+	if t == nil || t.Size() <= 0 {
+		return false
+	}
+	switch t.Kind() {
+	case debuginfo.KindArray:
+		return t.Count() > 0
+	case debuginfo.KindStruct:
+		members := t.Members()
+		if len(members) == 0 {
+			return false
+		}
+		last := members[len(members)-1].Type
+		return last == nil || last.Kind() != debuginfo.KindArray || last.Count() > 0
+	}
+	return false
+}
