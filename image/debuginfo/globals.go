@@ -243,8 +243,10 @@ func (i *Info) staticCandidates(addr uint64) ([]*unit, error) {
 // parameter.
 func (u *unit) locates(at uint64) bool {
 	const reach = 64 // of the location from the start of its DIE
-	e, ok := u.entryWith(dwarf.AttrLocation, at, reach, func(f form) bool { return f == formExprloc || f == formBlock1 })
-	return ok && u.broken == nil && e.tag() == dwarf.TagVariable
+	_, ok := u.entryWith(dwarf.AttrLocation, at, reach, func(tag dwarf.Tag, f form) bool {
+		return tag == dwarf.TagVariable && (f == formExprloc || f == formBlock1)
+	})
+	return ok && u.broken == nil
 }
 
 // maxRawStatics bounds the index of raw places.

@@ -167,7 +167,7 @@ func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func
 		if err != nil || u == nil || u.broken != nil {
 			continue
 		}
-		e, ok := u.entryWith(dwarf.AttrName, uint64(at), reach, func(has form) bool { return has == f })
+		e, ok := u.entryWith(dwarf.AttrName, uint64(at), reach, func(_ dwarf.Tag, has form) bool { return has == f })
 		if !ok || e.tag() != dwarf.TagVariable && (e.flag(dwarf.AttrDeclaration) || !isNamedType(e.tag())) {
 			continue // most are declarations, and confirming them is expensive
 		}
@@ -180,7 +180,7 @@ func (n *nameSearch) raw(s *source, id sectionID, data []byte, f form, find func
 
 // entryWith guesses which DIE has an attribute's value at a position: one that
 // starts within reach ahead of it and whose abbreviation fits.
-func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(form) bool) (entry, bool) {
+func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(dwarf.Tag, form) bool) (entry, bool) {
 	table, err := u.abbrevs()
 	data, dataErr := u.data()
 	if err != nil || dataErr != nil {
@@ -193,7 +193,7 @@ func (u *unit) entryWith(attr dwarf.Attr, at, reach uint64, fits func(form) bool
 			continue
 		}
 		e := entry{unit: u, off: start, abbrev: a, attrs: r.pos}
-		if pos, f, ok := e.fieldPosition(attr); ok && pos == at && fits(f) {
+		if pos, f, ok := e.fieldPosition(attr); ok && pos == at && fits(a.tag, f) {
 			if e, err = u.entryAt(start); err == nil {
 				return e, true
 			}

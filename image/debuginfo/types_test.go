@@ -317,6 +317,23 @@ func TestCxxGlobalsAreQualified(t *testing.T) {
 	}
 }
 
+// TestGlobalsOfManyKinds: a unit with more than 127 abbreviations has codes of two bytes, whose second one, and the bytes before a location, may
+// be the codes of others.
+func TestGlobalsOfManyKinds(t *testing.T) {
+	text := "#include <map>\n#include <memory>\n#include <string>\n#include <thread>\n#include <vector>\nstd::map<int, std::string> names;\n"
+	const most = 250
+	for i := range most {
+		text += fmt.Sprintf("%*sstruct T%d { int n; void *slots[8]; } t%d;\n", i%100, "", i, i)
+	}
+	_, info := build(t, variant{"", "prog.cc", text + "int main() { std::thread([] {}).join(); }\n", "g++", []string{"-O0", "-pthread"}})
+	for i := range most {
+		name := fmt.Sprintf("t%d", i)
+		if g, ok, err := info.GlobalAt(symbol(t, info, name).Value, 0); err != nil || !ok || g.Name != name {
+			t.Errorf("%s: %+v, %v, %v", name, g, ok, err)
+		}
+	}
+}
+
 func TestCallSiteParameters(t *testing.T) {
 	_, info := build(t, variant{"", "prog.c", `
 int __attribute__((noipa)) callee(int a, int b) { __asm__ volatile("" :: "r"(a), "r"(b) : "memory"); return a; }
