@@ -127,7 +127,8 @@ func (r *coreReader) countMissing() {
 			continue
 		}
 		m.Missing -= min(m.Missing, r.inObjects(m))
-		if m.Missing == 0 || m.untouched(r.core) || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
+		m.Untouched = m.untouched(r.core)
+		if m.Missing == 0 || m.Untouched || m.Perms == "---" || m.Path == "[vvar]" || m.Path == "[vdso]" || uint64(m.Start) >= canonicalEnd {
 			continue
 		}
 		missing++

@@ -21,6 +21,8 @@ type Mapping struct {
 	Offset uint64
 	// Missing is how many of its bytes neither the core nor the file holds.
 	Missing uint64
+	// Untouched: the core has nothing of it because the process never wrote to it, or excluded it from cores (MADV_DONTDUMP).
+	Untouched bool
 }
 
 // Contains reports whether addr is in the mapping.

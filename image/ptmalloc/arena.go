@@ -52,6 +52,10 @@ type Arena struct {
 	bins evidence.Addr // the address of the first bin's links
 }
 
+// ListsEnd is the end of the heads of the arena's lists and of its top, which are from Addr on. They have addresses of chunks, which are within the memory
+// of the objects before these.
+func (a *Arena) ListsEnd() evidence.Addr { return a.bins + binsSize }
+
 // Segment is a contiguous piece of memory, filled with chunks.
 type Segment struct {
 	// Start is the first chunk, End the end of the last one.

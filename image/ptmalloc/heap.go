@@ -15,6 +15,8 @@ type Heap struct {
 	BadLinks []BadLink
 	// Cut: there are more free chunks than are read.
 	Cut bool
+	// Unlisted counts the threads whose lists of free chunks are not known.
+	Unlisted int
 
 	process  *image.Process
 	mem      image.Memory
@@ -70,7 +72,7 @@ func (h *Heap) readLists() {
 }
 
 func (h *Heap) readListsOnce() {
-	h.free, h.BadLinks, h.tcaches, h.Cut = map[evidence.Addr]Free{}, nil, nil, false
+	h.free, h.BadLinks, h.tcaches, h.Cut, h.Unlisted = map[evidence.Addr]Free{}, nil, nil, false, 0
 	r := &listReader{Heap: h, budget: mostFree}
 	r.findTcaches(h.module)
 	for _, a := range h.Arenas {

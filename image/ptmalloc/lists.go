@@ -351,10 +351,14 @@ func (r *listReader) findTcaches(m *image.Module) {
 		t := &r.process.Threads[i]
 		start, size, err := r.threadLocals(t, m)
 		if err != nil {
+			r.unlisted()
 			continue
 		}
 		data := make([]byte, size)
-		n, _ := r.mem.ReadMemory(start, data)
+		n, err := r.mem.ReadMemory(start, data)
+		if err != nil {
+			r.unlisted()
+		}
 		for off := 0; off+word <= n; off += word {
 			user := evidence.Addr(binary.LittleEndian.Uint64(data[off:]))
 			if _, _, ok := r.tcacheAt(user); ok {
@@ -362,6 +366,14 @@ func (r *listReader) findTcaches(m *image.Module) {
 				break
 			}
 		}
+	}
+}
+
+// unlisted notes a thread whose lists cannot be read, if the version has such lists.
+func (r *listReader) unlisted() {
+	const first Version = 26
+	if r.Version == 0 || r.Version >= first {
+		r.Unlisted++
 	}
 }
 

@@ -50,11 +50,13 @@ func (h *Heap) joined(m *image.Mapping) (start, end evidence.Addr) {
 // begins with the arena's state.
 func (h *Heap) heapSegments(a *Arena, l stateLayout) {
 	base := a.Top &^ (heapSize - 1)
+	seen := map[evidence.Addr]bool{}
 	for range mostHeaps {
 		info, ok := h.heapInfo(base)
-		if !ok || info.arena != a.Addr {
+		if !ok || info.arena != a.Addr || seen[base] {
 			break
 		}
+		seen[base] = true
 		s := Segment{Start: h.infoEnd(base, l, a), End: base + evidence.Addr(info.size), arena: a}
 		a.Segments = append(a.Segments, s)
 		if info.previous == 0 {

@@ -3,6 +3,7 @@ package ptmalloc
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"diagnose/evidence"
@@ -13,6 +14,8 @@ const (
 	testData = 0x10000   // of the C library: the arena
 	testHeap = 0x5000000 // the program break
 	heapLen  = 0x4000
+
+	testMapped = 0x7000000 // memory without a file
 )
 
 // memory is the memory of a made process.
@@ -37,6 +40,7 @@ func (m memory) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 // scene is a heap with an arena and chunks, built by hand.
 type scene struct {
 	arena, heap []byte
+	mapped      []byte
 	layout      stateLayout
 	at          int
 }
@@ -94,11 +98,28 @@ func (s *scene) finish() {
 	s.state(s.layout.top, uint64(testHeap+s.at))
 }
 
-func (s *scene) open() (*Heap, error) {
-	p := &image.Process{Mappings: image.Mappings{
+// sceneMappings are the mappings of a scene.
+type sceneMappings image.Mappings
+
+func (s *scene) mappings() sceneMappings {
+	return sceneMappings{
 		{Start: testData, End: testData + evidence.Addr(len(s.arena)), Perms: "rw-"},
-		{Start: testHeap, End: testHeap + heapLen, Perms: "rw-", Path: "[heap]"}}}
-	return openIn(p, memory{{testData, s.arena}, {testHeap, s.heap}}, nil, 31)
+		{Start: testHeap, End: testHeap + heapLen, Perms: "rw-", Path: "[heap]"},
+		{Start: testMapped, End: testMapped + evidence.Addr(len(s.mapped)), Perms: "rw-"}}
+}
+
+func (l sceneMappings) find(at evidence.Addr) *image.Mapping {
+	for i := range l {
+		if l[i].Contains(at) {
+			return &l[i]
+		}
+	}
+	return nil
+}
+
+func (s *scene) open() (*Heap, error) {
+	p := &image.Process{Mappings: image.Mappings(s.mappings())}
+	return openIn(p, memory{{testData, s.arena}, {testHeap, s.heap}, {testMapped, s.mapped}}, nil, 31)
 }
 
 // small is a heap of four objects, the second of which is in the unsorted list, and a free one in a fast list.
@@ -216,14 +237,44 @@ func TestNoArena(t *testing.T) {
 	}
 }
 
+// mappedChunks is memory with two chunks that malloc mapped for themselves, of one page and of two pages less the 4080 bytes before them, and a page of the program between.
+func mappedChunks() []byte {
+	data := make([]byte, 6*pageSize)
+	put := func(at int, v uint64) { binary.LittleEndian.PutUint64(data[at:], v) }
+	put(8, pageSize|isMmapped)
+	put(pageSize, 5)
+	put(pageSize+8, pageSize|isMmapped)
+	put(3*pageSize-16, 4080)
+	put(3*pageSize-8, 2*pageSize-4080|isMmapped)
+	return data
+}
+
+func TestMappedChunks(t *testing.T) {
+	s, _ := small(topOffsets[0])
+	s.mapped = mappedChunks()
+	h, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []evidence.Addr
+	h.MappedChunks(func(c *Chunk) bool {
+		got = append(got, c.Addr-testMapped, evidence.Addr(c.Size))
+		return true
+	})
+	if want := []evidence.Addr{0, pageSize, 3*pageSize - 16, 2*pageSize - 4080}; !slices.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
 // FuzzHeap reads a heap whose arena and chunks are any bytes.
 func FuzzHeap(f *testing.F) {
 	for _, top := range topOffsets {
 		s, _ := small(top)
-		f.Add(s.arena, s.heap)
+		f.Add(s.arena, s.heap, mappedChunks())
 	}
-	f.Fuzz(func(t *testing.T, arena, heap []byte) {
-		s := &scene{arena: make([]byte, 0x2000), heap: make([]byte, heapLen)}
+	f.Fuzz(func(t *testing.T, arena, heap, mapped []byte) {
+		s := &scene{arena: make([]byte, 0x2000), heap: make([]byte, heapLen), mapped: make([]byte, 6*pageSize)}
+		copy(s.mapped, mapped)
 		copy(s.arena, arena)
 		copy(s.heap, heap)
 		h, err := s.open()
@@ -244,5 +295,13 @@ func FuzzHeap(f *testing.F) {
 			})
 			h.At(last + 8)
 		}
+		last := evidence.Addr(0)
+		h.MappedChunks(func(c *Chunk) bool {
+			if m := s.mappings().find(c.Addr); m == nil || c.Addr < last || c.End() <= c.Addr || c.End() > m.End {
+				t.Errorf("mapped chunk %+v", c)
+			}
+			last = c.End()
+			return true
+		})
 	})
 }
