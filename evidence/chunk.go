@@ -65,6 +65,7 @@ const (
 	HolderObject   HolderKind = "object" // an object of the heap
 	HolderStack    HolderKind = "stack"
 	HolderRegister HolderKind = "register"
+	HolderMemory   HolderKind = "memory" // thread-local memory, or a mapping of the program
 )
 
 // Holder is a pointer to an object.

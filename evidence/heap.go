@@ -1,6 +1,9 @@
 package evidence
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // HeapState says whether an object of the heap is still the program's.
 type HeapState string
@@ -104,32 +107,23 @@ type HeapSite struct {
 	Largest uint64 `json:"largest"`
 }
 
-// Heap is a summary of a process's heap.
+// Heap is a summary of a process's heap: of the agent's, or of the C library's malloc.
 type Heap struct {
 	Program Program `json:"program"`
-	// Threads that used the heap, ended ones included.
-	Threads int `json:"heap_threads"`
-	// Allocations and Frees count the calls. LiveObjects and LiveBytes are of
-	// the program's live objects, Quarantined and QuarantinedBytes of the freed ones
-	// that are kept.
-	Allocations      uint64 `json:"allocations"`
-	Frees            uint64 `json:"frees"`
-	LiveObjects      uint64 `json:"live_objects"`
-	LiveBytes        uint64 `json:"live_bytes"`
-	Quarantined      uint64 `json:"quarantined"`
-	QuarantinedBytes uint64 `json:"quarantined_bytes"`
-	// MappedBytes is the memory mapped for objects, MetadataBytes what the
-	// agent uses besides.
-	MappedBytes   uint64 `json:"mapped_bytes"`
-	MetadataBytes uint64 `json:"metadata_bytes"`
-	// Sites with most live bytes first; Elided counts those left out.
+	// AgentHeap is nil for the heap of malloc, Malloc for that of the agent.
+	*AgentHeap
+	Malloc *MallocHeap `json:"malloc,omitempty"`
+	// LiveObjects and LiveBytes are of the program's live objects.
+	LiveObjects uint64 `json:"live_objects"`
+	LiveBytes   uint64 `json:"live_bytes"`
+	// MappedBytes is the memory mapped for objects.
+	MappedBytes uint64 `json:"mapped_bytes"`
+	// Sites with most live bytes first; Elided counts those left out. Malloc's heap has none.
 	Sites  []HeapSite `json:"sites"`
 	Elided int        `json:"elided,omitempty"`
-	// Findings are the damaged objects, and the misuse found while it ran;
-	// Errors counts the findings while it ran, Damaged the objects that are
-	// damaged now.
+	// Findings are the damaged objects, and the misuse found while it ran; Damaged counts the
+	// objects, or the headers of malloc's heap, that are damaged now.
 	Findings []Finding `json:"findings,omitempty"`
-	Errors   uint64    `json:"errors"`
 	Damaged  uint64    `json:"damaged"`
 	Limits   []Limit   `json:"limits,omitempty"`
 	Timings  []Timing  `json:"-"`
@@ -146,6 +140,14 @@ func (d *Damage) check() error {
 
 // Check reports what makes the summary unusable.
 func (h *Heap) Check() error {
+	if (h.AgentHeap == nil) == (h.Malloc == nil) {
+		return errors.New("the summary has to be either of the agent's heap or of malloc's")
+	}
+	if h.Malloc != nil {
+		if err := h.Malloc.check(); err != nil {
+			return err
+		}
+	}
 	for i := range h.Findings {
 		if err := h.Findings[i].Check(); err != nil {
 			return err

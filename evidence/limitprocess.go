@@ -35,6 +35,15 @@ const (
 	LimitHeapUnread LimitCode = "heap-unread"
 	// LimitHeapFindings: findings of the heap are left out.
 	LimitHeapFindings LimitCode = "heap-findings-left-out"
+	// LimitHeapDamaged: Count headers of the C library's heap are overwritten.
+	LimitHeapDamaged LimitCode = "heap-damaged"
+	// LimitLeaks: which objects are unreachable is not known. Reason.
+	LimitLeaks LimitCode = "leaks-unknown"
+	// LimitMissingMemory: Count bytes of writable memory, which may have pointers to objects, cannot be read.
+	LimitMissingMemory LimitCode = "pointers-missing"
+	// LimitUnwrittenMemory: the core lacks Count bytes of writable memory because the program never wrote to them, or excluded them from cores. In the second
+	// case they may have pointers to objects.
+	LimitUnwrittenMemory LimitCode = "unwritten-memory"
 	// LimitScan: the scan for suspects does not cover all code, or does not list all of them.
 	LimitScan LimitCode = "scan-cut"
 	// LimitFunction: Names[0], which the user asked for, is no function, or is many.
@@ -68,6 +77,17 @@ func (l *Limit) processWords() (string, bool) {
 		return l.Reason, true
 	case LimitManyObjects:
 		return fmt.Sprintf("the process maps more than %d objects; the others are left out", l.Count), true
+	case LimitHeapDamaged:
+		if l.Count == 1 {
+			return "a header of the heap is overwritten: objects after it were counted from the next whole ones on", true
+		}
+		return fmt.Sprintf("%d headers of the heap are overwritten: objects after them were counted from the next whole ones on", l.Count), true
+	case LimitLeaks:
+		return "which objects no pointer leads to is not known: " + l.Reason, true
+	case LimitMissingMemory:
+		return fmt.Sprintf("%d bytes of writable memory cannot be read, and pointers may be there: objects called unreachable may be reachable from it", l.Count), true
+	case LimitUnwrittenMemory:
+		return fmt.Sprintf("%d bytes of writable memory are not in the core: the program never wrote to them, or excluded them from cores (MADV_DONTDUMP); if it excluded them, objects called unreachable may be reachable from there", l.Count), true
 	case LimitAllocator:
 		return fmt.Sprintf("the program's own allocator was replaced by malloc (%s), so that the agent sees its objects: without the agent they are at other addresses", l.names()), true
 	}

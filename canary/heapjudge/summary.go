@@ -29,7 +29,9 @@ type Summary struct {
 }
 
 // NewSummary begins the summary of a heap.
-func NewSummary(h *Heap) *Summary { return &Summary{heap: h, NameThreads: func() error { return nil }} }
+func NewSummary(h *Heap) *Summary {
+	return &Summary{heap: h, NameThreads: func() error { return nil }, Out: evidence.Heap{AgentHeap: &evidence.AgentHeap{}}}
+}
 
 // CountObjects sums up all objects.
 func (s *Summary) CountObjects() {

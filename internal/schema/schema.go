@@ -47,6 +47,7 @@ func (d *Documentation) Schema(doc Document) *jsonschema.Schema {
 		},
 	}
 	s := r.Reflect(doc.Value)
+	relaxEmbedded(s, reflect.TypeOf(doc.Value), map[reflect.Type]bool{})
 	major, _, _ := strings.Cut(doc.Version, ".")
 	s.ID = jsonschema.ID("urn:diagnose:schema:" + doc.Name + "-" + major)
 	s.Title = "diagnose " + doc.Title + ", schema version " + doc.Version
