@@ -146,8 +146,24 @@ func TestHeapOfLiveProcess(t *testing.T) {
 	}
 }
 
+// bare is a program without the C library.
+const bare = `void _start(void) { __builtin_trap(); }`
+
+// TestHeapOfMalloc: without the agent the heap is malloc's.
+func TestHeapOfMalloc(t *testing.T) {
+	core := crashtest.Core(t, nameProgram(t), crashtest.Run{})
+	got := diagnose(t, nil, "heap", "--core", core)
+	if got.status != exitOK || !strings.Contains(got.stdout, "24 bytes in 1 object") || !strings.Contains(got.stdout, "unreachable") || !strings.Contains(got.stdout, "By type") {
+		t.Errorf("status %d: %s%s", got.status, got.stderr, got.stdout)
+	}
+	doc := validHeap(t, diagnose(t, nil, "heap", "--core", core, "--json").stdout)
+	if h := doc.Heap; h.LiveObjects != 1 || h.AgentHeap != nil || h.Malloc == nil || len(h.Malloc.Largest) != 1 || h.Malloc.Largest[0].Holder == nil {
+		t.Errorf("%+v", h)
+	}
+}
+
 func TestHeapErrors(t *testing.T) {
-	core := crashed(t)
+	core := crashtest.Core(t, crashtest.Compile(t, crashtest.Program{Source: "bare.c", Text: bare, Flags: []string{"-nostdlib", "-static", "-fno-stack-protector"}}), crashtest.Run{})
 	for _, x := range []struct {
 		args   []string
 		status int

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 
 	"diagnose/canary/heapjudge"
 	"diagnose/evidence"
@@ -10,17 +9,13 @@ import (
 
 // HeapOptions says which parts of a heap are reported.
 type HeapOptions struct {
-	// Sites bounds the allocation sites listed; 0 lists all.
+	// Sites bounds the allocation sites listed, and of malloc's heap the sizes, types, objects and leaks; 0 lists all.
 	Sites int
 }
 
-// errNoAgent is for processes whose heap is not known.
-var errNoAgent = errors.New("the process ran without the agent, so nothing is known of its heap: " +
-	"start the program with 'diagnose run -- PROGRAM ARGUMENTS', or with LD_PRELOAD=$(diagnose agent path)")
-
-// Heap summarizes the heap of a dead or stopped process that ran with the agent, and checks it. It
-// uses only the parts of a request that say where to read. The errors are *InputError for input
-// that cannot be analysed, including a process without the agent. A part of the heap that could not
+// Heap summarizes the heap of a dead or stopped process: the agent's, which it checks as well, or else that of
+// glibc's malloc. It uses only the parts of a request that say where to read. The errors are *InputError for input
+// that cannot be analysed, including a process with neither heap. A part of the heap that could not
 // be covered leaves a Limit. ctx is as for Crash.
 func Heap(ctx context.Context, req Request, opts HeapOptions) (*evidence.Heap, error) {
 	return interruptible(ctx, nil, func() (*evidence.Heap, error) { return summarize(ctx, req, opts) })
@@ -37,7 +32,7 @@ func summarize(ctx context.Context, req Request, opts HeapOptions) (*evidence.He
 	case err != nil:
 		return nil, &InputError{err}
 	case heap == nil:
-		return nil, &InputError{errNoAgent}
+		return a.summarizeMalloc(ctx, opts)
 	}
 	s := heapjudge.NewSummary(heap)
 	s.MostSites, s.NameThreads = opts.Sites, a.nameHeapThreads
@@ -49,10 +44,15 @@ func summarize(ctx context.Context, req Request, opts HeapOptions) (*evidence.He
 	if err != nil {
 		return nil, err
 	}
-	a.limit(s.Limits...)
-	a.finish()
-	s.Out.Program, s.Out.Limits, s.Out.Timings = a.result.Program, a.result.Limits, a.result.Timings
+	a.completeHeap(&s.Out, s.Limits)
 	return &s.Out, nil
+}
+
+// completeHeap adds what all summaries have.
+func (a *analysis) completeHeap(h *evidence.Heap, limits []evidence.Limit) {
+	a.limit(limits...)
+	a.finish()
+	h.Program, h.Limits, h.Timings = a.result.Program, a.result.Limits, a.result.Timings
 }
 
 // nameHeapThreads names the threads by the functions that they were started with. It walks all
