@@ -353,9 +353,16 @@ func TestCutSpan(t *testing.T) {
 // The same holds for the summary of a heap, in which every text is hostile.
 func TestHostileHeapInEveryFormat(t *testing.T) {
 	all := func(string) string { return hostileText }
-	h := copied(sampleHeap(), edits{text: all, source: all, damage: same[evidence.Damage]})
+	for _, sample := range []*evidence.Heap{sampleHeap(), sampleMalloc()} {
+		h := copied(sample, edits{text: all, source: all, damage: same[evidence.Damage]})
+		hostileIn(t, func(format Format) string { return renderHeap(t, h, Options{Format: format, Version: "1.2"}) })
+	}
+}
+
+func hostileIn(t *testing.T, render func(Format) string) {
+	t.Helper()
 	for _, name := range Formats() {
-		text := renderHeap(t, h, Options{Format: Format(name), Version: "1.2"})
+		text := render(Format(name))
 		if i := strings.IndexAny(text, "\x1b\x07\x7f\u009b\u202e\U000e0041"); i >= 0 || !utf8.ValidString(text) {
 			t.Errorf("%s holds %q", name, text[max(0, i):min(len(text), i+20)])
 		}

@@ -17,11 +17,11 @@ import (
 // SchemaVersion is the version of the JSON document. Its first number changes when a reader of the
 // old form could misread the new one, the second when something is added. schema/case-2.json
 // describes it.
-const SchemaVersion = "2.11"
+const SchemaVersion = "2.12"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
 // schema/heap-1.json describes.
-const HeapSchemaVersion = "1.4"
+const HeapSchemaVersion = "1.5"
 
 // Document is the JSON form of a report.
 type Document struct {

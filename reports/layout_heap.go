@@ -9,32 +9,55 @@ import (
 	"diagnose/internal/wording"
 )
 
-// heapLayout builds the document of a heap's summary: its size, the findings, and the sites of
-// allocation.
+// heapLayout builds the document of a heap's summary: its size, the findings, and the objects by the sites
+// of allocation, or, without the agent, by type and size.
 func heapLayout(h *evidence.Heap, opts Options) []block {
-	title := say(strong, fmt.Sprintf("%s live in %s, %s in quarantine", wording.Size(h.LiveBytes),
-		wording.Count(h.LiveObjects, "object"), wording.Size(h.QuarantinedBytes)))
+	title := say(strong, heapTitle(h))
 	if h.Damaged > 0 {
-		title = title.and(alarm, ", "+wording.Count(h.Damaged, "object")+" damaged")
+		title = title.and(alarm, ", "+wording.Count(h.Damaged, damagedNoun(h))+" damaged")
 	}
 	d := []block{prose{title}}
 	d = append(d, severeLimits(h.Limits)...)
 	d = append(d, heapFacts(h, opts))
+	if h.Malloc != nil {
+		d = append(d, mallocSections(h)...)
+	}
 	d = append(d, heapSites(h)...)
 	d = append(d, findings("Damage and misuse", h.Findings)...)
 	return append(d, otherLimits(h.Limits)...)
 }
 
-func heapFacts(h *evidence.Heap, opts Options) facts {
-	list := facts{
-		{"live", say(plain, fmt.Sprintf("%s in %s", wording.Count(h.LiveBytes, "byte"), wording.Count(h.LiveObjects, "object")))},
-		{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", wording.Count(h.QuarantinedBytes, "byte"), wording.Count(h.Quarantined, "object")))},
-		{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", wording.Count(h.Allocations, "allocation"), wording.Count(h.Frees, "free"), wording.Count(h.Threads, "thread")))},
-		{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for their metadata", wording.Size(h.MappedBytes), wording.Size(h.MetadataBytes)))},
-		{"damaged", verdict(h.Damaged, "object").and(caveat, asFarAsRead(h.Limits))},
-		{"errors", verdict(h.Errors, "error").and(plain, " found while it ran")},
-		{"program", programLine(&h.Program)},
+// heapTitle is the summary in one line.
+func heapTitle(h *evidence.Heap) string {
+	text := fmt.Sprintf("%s live in %s", wording.Size(h.LiveBytes), wording.Count(h.LiveObjects, "object"))
+	if h.AgentHeap != nil {
+		return text + fmt.Sprintf(", %s in quarantine", wording.Size(h.QuarantinedBytes))
 	}
+	return text
+}
+
+func damagedNoun(h *evidence.Heap) string {
+	if h.Malloc != nil {
+		return "header"
+	}
+	return "object"
+}
+
+func heapFacts(h *evidence.Heap, opts Options) facts {
+	list := facts{{"live", say(plain, fmt.Sprintf("%s in %s", wording.Count(h.LiveBytes, "byte"), wording.Count(h.LiveObjects, "object")))}}
+	damaged := fact{"damaged", verdict(h.Damaged, damagedNoun(h)).and(caveat, asFarAsRead(h.Limits))}
+	if h.AgentHeap != nil {
+		list = append(list, facts{
+			{"quarantined", say(plain, fmt.Sprintf("%s in %s that were freed and are kept", wording.Count(h.QuarantinedBytes, "byte"), wording.Count(h.Quarantined, "object")))},
+			{"calls", say(plain, fmt.Sprintf("%s, %s, by %s", wording.Count(h.Allocations, "allocation"), wording.Count(h.Frees, "free"), wording.Count(h.Threads, "thread")))},
+			{"mapped", say(plain, fmt.Sprintf("%s for objects, %s for their metadata", wording.Size(h.MappedBytes), wording.Size(h.MetadataBytes)))},
+			damaged,
+			{"errors", verdict(h.Errors, "error").and(plain, " found while it ran")},
+		}...)
+	} else {
+		list = append(append(list, mallocTotals(h)...), damaged)
+	}
+	list = append(list, fact{"program", programLine(&h.Program)})
 	if opts.Version != "" {
 		list = append(list, fact{"reported by", say(faint, "diagnose "+opts.Version)})
 	}

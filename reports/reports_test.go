@@ -181,8 +181,8 @@ func doubleFreeFinding() evidence.Finding {
 
 // sampleHeap is a summary that uses every part of the model.
 func sampleHeap() *evidence.Heap {
-	return &evidence.Heap{Program: sample().Program, Threads: 4, Allocations: 1200345, Frees: 1199993, LiveObjects: 352, LiveBytes: 3<<20 + 700,
-		Quarantined: 1, QuarantinedBytes: 40, MappedBytes: 8 << 20, MetadataBytes: 300 << 10,
+	return &evidence.Heap{Program: sample().Program, LiveObjects: 352, LiveBytes: 3<<20 + 700, MappedBytes: 8 << 20,
+		AgentHeap: &evidence.AgentHeap{Threads: 4, Allocations: 1200345, Frees: 1199993, Quarantined: 1, QuarantinedBytes: 40, MetadataBytes: 300 << 10, Errors: 1},
 		Sites: []evidence.HeapSite{
 			{Allocated: *heapCall(nil, site("grow<a | b>", "table.cc", 88, 12), site("main", "table.cc", 9, 1)), LiveObjects: 5, LiveBytes: 2 << 20, Largest: 1 << 20},
 			{Allocated: evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{{Kind: evidence.Physical, Trust: evidence.TrustCFI,
@@ -190,8 +190,42 @@ func sampleHeap() *evidence.Heap {
 				Quarantined: 1, QuarantinedBytes: 40},
 			{},
 		},
-		Elided: 7, Findings: []evidence.Finding{overflowFinding(), doubleFreeFinding()}, Errors: 1, Damaged: 1,
+		Elided: 7, Findings: []evidence.Finding{overflowFinding(), doubleFreeFinding()}, Damaged: 1,
 		Limits: []evidence.Limit{{Text: "the core lacks 2 of 8 blocks of the heap", Severe: true}, {Subject: "/lib/libfoo.so", Text: "no debug information"}},
+	}
+}
+
+// sampleMalloc is a summary of malloc's heap that uses every part of the model.
+func sampleMalloc() *evidence.Heap {
+	node := evidence.MallocKind{Name: "struct node", Shape: evidence.ShapeOne, Basis: evidence.BasisPointer, Proof: evidence.Inferred}
+	shape := evidence.MallocKind{Name: "Pair<a | b>", Shape: evidence.ShapeStart, Basis: evidence.BasisVtable, Proof: evidence.Inferred}
+	numbers := evidence.MallocKind{Name: "int", Shape: evidence.ShapeArray, Basis: evidence.BasisPointer, Proof: evidence.Inferred}
+	text := evidence.MallocKind{Name: "text", Basis: evidence.BasisText, Proof: evidence.Inferred}
+	return &evidence.Heap{Program: sample().Program, LiveObjects: 1210, LiveBytes: 2<<20 + 4000, MappedBytes: 5 << 20, Sites: []evidence.HeapSite{}, Damaged: 1,
+		Malloc: &evidence.MallocHeap{Library: "/lib/libc.so.6", Version: "2.36", Mapped: 1, MappedBytes: 1 << 20,
+			Arenas: []evidence.MallocArena{
+				{Addr: 0x7f0000, Main: true, SystemBytes: 4 << 20, LiveObjects: 1207, LiveBytes: 1 << 20, Free: 12, FreeBytes: 9000, LargestFree: 4096, TopBytes: 70000},
+				{Addr: 0x7f8000000030, SystemBytes: 132 << 10, LiveObjects: 2, LiveBytes: 4000, TopBytes: 131000},
+			},
+			Sizes:       []evidence.MallocSize{{Size: 1 << 20, Objects: 1, Bytes: 1 << 20}, {Size: 40, Objects: 1209, Bytes: 48360}},
+			SizesElided: 3,
+			Types: []evidence.MallocType{{Objects: 3, Bytes: 1 << 20, Largest: 1 << 20}, {MallocKind: node, Objects: 1200, Bytes: 48000, Largest: 40},
+				{MallocKind: numbers, Objects: 1, Bytes: 4000, Largest: 4000}, {MallocKind: shape, Objects: 5, Bytes: 400, Largest: 80}, {MallocKind: text, Objects: 1, Bytes: 40, Largest: 40}},
+			TypesElided: 1,
+			Largest: []evidence.MallocObject{
+				{Addr: 0x7f4000000010, Size: 1 << 20, Mapped: true, Holder: &evidence.Holder{Kind: evidence.HolderGlobal, Name: "cache.slots[3]", Type: "void *", Address: 0x404040}},
+				{Addr: 0x405000, Size: 4000, Type: numbers, Holder: &evidence.Holder{Kind: evidence.HolderObject, Object: 0x404a00, ObjectSize: 40, ObjectOffset: 8}, HolderKind: &node},
+				{Addr: 0x405010, Size: 900, Holder: &evidence.Holder{Kind: evidence.HolderVariable, Name: "main's unknown", Address: 0x7ffe10}},
+				{Addr: 0x405020, Size: 800, Holder: &evidence.Holder{Kind: evidence.HolderStack, Address: 0x7ffe18}},
+				{Addr: 0x405030, Size: 700, Holder: &evidence.Holder{Kind: evidence.HolderRegister}},
+				{Addr: 0x405040, Size: 600, Holder: &evidence.Holder{Kind: evidence.HolderMemory, Address: 0x7f5010}},
+				{Addr: 0x405050, Size: 500, Type: shape},
+			},
+			Leaks: &evidence.MallocLeaks{Proof: evidence.Inferred, Direct: 4, DirectBytes: 200, Indirect: 2, IndirectBytes: 80, Interior: 3, InteriorBytes: 120, Missing: 8192, Unwritten: 4096,
+				Groups: []evidence.MallocLeak{{Type: node, Size: 40, Objects: 2, Indirect: 2, IndirectBytes: 80, First: 0x404b00}, {Size: 56, Objects: 1, First: 0x404c00}}, Elided: 1},
+		},
+		Limits: []evidence.Limit{evidence.Limit{Code: evidence.LimitHeapDamaged, Count: 1, Severe: true}.Worded(), evidence.Limit{Code: evidence.LimitMissingMemory, Count: 8192, Severe: true}.Worded(),
+			evidence.Limit{Code: evidence.LimitLeaks, Reason: "the lists of free memory of some threads are not known"}.Worded()},
 	}
 }
 
@@ -226,6 +260,8 @@ func TestGolden(t *testing.T) {
 		t.Run(f.file, func(t *testing.T) { compareGolden(t, f.file, render(t, sample(), f.opts)) })
 		heap := strings.Replace(f.file, "sample", "heap", 1)
 		t.Run(heap, func(t *testing.T) { compareGolden(t, heap, renderHeap(t, sampleHeap(), f.opts)) })
+		malloc := strings.Replace(f.file, "sample", "malloc", 1)
+		t.Run(malloc, func(t *testing.T) { compareGolden(t, malloc, renderHeap(t, sampleMalloc(), f.opts)) })
 	}
 }
 
@@ -255,6 +291,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 	}{
 		{"case-2.json", render(t, sample(), opts), [][2]string{{`"null-pointer"`, `"no-such-kind"`}, {`"tid"`, `"no_such_member"`}, {`"0x8"`, `8`}}},
 		{"heap-1.json", renderHeap(t, sampleHeap(), opts), [][2]string{{`"quarantined"`, `"no_such_member"`}, {`"live"`, `"no-such-state"`}}},
+		{"heap-1.json", renderHeap(t, sampleMalloc(), opts), [][2]string{{`"system_bytes"`, `"no_such_member"`}, {`"vtable"`, `"no-such-basis"`}}},
 	} {
 		schema, err := jsonschema.NewCompiler().Compile("schema/" + x.schema)
 		if err != nil {
