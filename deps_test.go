@@ -96,6 +96,7 @@ var allowed = map[string]string{
 	"bench/load":              "",
 	"bench/delta":             "delta patterns",
 	"bench/frames":            "",
+	"bench/leaks":             "",
 	"bench/heap":              "agent bench/load",
 	"bench/nightly":           "",
 	"bench/points":            "",
