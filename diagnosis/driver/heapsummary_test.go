@@ -156,9 +156,11 @@ func TestCrashUnderAgent(t *testing.T) {
 	}
 }
 
+// TestHeapWithoutAgent: a program with neither the agent nor the C library has no heap to sum up.
 func TestHeapWithoutAgent(t *testing.T) {
-	x := crashtest.Named(t, "null_read").Crash(t, crashtest.Variant{Name: "O0", Flags: []string{"-O0"}})
-	h, err := driver.Heap(context.Background(), driver.Request{Core: x.Core}, driver.HeapOptions{})
+	exe := crashtest.Compile(t, crashtest.Program{Source: "bare.c", Text: "void _start(void) { __builtin_trap(); }\n",
+		Flags: []string{"-nostdlib", "-static", "-fno-stack-protector"}})
+	h, err := driver.Heap(context.Background(), driver.Request{Core: crashtest.Core(t, exe, crashtest.Run{})}, driver.HeapOptions{})
 	var input *driver.InputError
 	if h != nil || !errors.As(err, &input) || !strings.Contains(err.Error(), "diagnose run --") {
 		t.Errorf("%v, %v", h, err)
