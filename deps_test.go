@@ -24,6 +24,9 @@ var allowed = map[string]string{
 	"image/value":              "image image/debuginfo",
 	"image/unwind":             "image image/gotable image/object image/x86",
 	"image/ptmalloc":           "image",
+	"image/allocator":          "image",
+	"image/jemalloc":           "image image/allocator",
+	"image/tcmalloc":           "image image/allocator",
 	"canary":                   "agent image image/x86 image/x86/heights",
 	"quarantine":               "agent",
 	"canary/heapjudge":         "agent canary image image/debuginfo image/unwind image/value quarantine staticscan",
@@ -115,8 +118,9 @@ var allowed = map[string]string{
 	"bench/truth/tree":        "bench/truth/source",
 	"bench/truth/ways":        "bench/truth/limit bench/truth/source reports",
 
-	"reports/tracker/trackertest": "",
-	"replay/tracee/traceetest":    "agent replay/tracee",
+	"image/allocator/allocatortest": "image image/allocator internal/crashtest",
+	"reports/tracker/trackertest":   "",
+	"replay/tracee/traceetest":      "agent replay/tracee",
 }
 
 func TestImportGraph(t *testing.T) {

@@ -12,6 +12,8 @@ const (
 	ChunkFree  ChunkState = "free"
 	// ChunkRest is the rest of an arena, from which new objects are cut.
 	ChunkRest ChunkState = "rest"
+	// ChunkUnknown: not all places where the allocator keeps free objects could be read.
+	ChunkUnknown ChunkState = "unknown"
 )
 
 // FreeList is a kind of list of free chunks.
@@ -26,6 +28,24 @@ const (
 	ListLarge    FreeList = "large"
 )
 
+// The places where jemalloc and tcmalloc keep free objects.
+const (
+	ListThread   FreeList = "thread cache"
+	ListSlab     FreeList = "slab"           // of jemalloc: pages of objects of one size
+	ListTransfer FreeList = "transfer cache" // of tcmalloc: lists on the way from one thread's cache to another's
+	ListSpan     FreeList = "span"           // of tcmalloc: pages of objects of one size
+	ListPages    FreeList = "free pages"
+)
+
+// Allocator is an allocator that a program uses instead of the C library's.
+type Allocator string
+
+// The allocators; none is the C library's.
+const (
+	Jemalloc Allocator = "jemalloc"
+	Tcmalloc Allocator = "tcmalloc"
+)
+
 // Bytes are the contents of memory.
 type Bytes struct {
 	// Hex is the memory, hexadecimal, in memory order and cut to a length that a person reads;
@@ -34,8 +54,10 @@ type Bytes struct {
 	Text string `json:"text"`
 }
 
-// Chunk is an object of the C library's heap, or a free piece of it.
+// Chunk is an object of the heap of the C library or of another allocator, or a free piece of it.
 type Chunk struct {
+	// Allocator is the other allocator.
+	Allocator Allocator `json:"allocator,omitempty"`
 	// Addr is the address that malloc returned. Size is how many bytes the program may use: what
 	// it asked for, rounded up.
 	Addr  Addr       `json:"addr"`
@@ -44,6 +66,8 @@ type Chunk struct {
 	// List is that of a free chunk, Thread the thread whose list it is.
 	List   FreeList   `json:"list,omitempty"`
 	Thread *ThreadRef `json:"thread,omitempty"`
+	// Pages: these are free pages of another allocator. The objects that were in them are not known.
+	Pages bool `json:"pages,omitempty"`
 	// Mapped: malloc mapped it for itself.
 	Mapped bool `json:"mapped,omitempty"`
 	// First are its first bytes.
