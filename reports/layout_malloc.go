@@ -52,13 +52,25 @@ func chunkText(o *evidence.Chunk) string {
 	if o.Size > 0 {
 		text = fmt.Sprintf("%s at %v", wording.Count(o.Size, "byte"), o.Addr)
 	}
+	switch {
+	case o.Pages:
+		text += fmt.Sprintf(", free pages of %s; the objects that were in them are not known", o.Allocator)
+	case o.Allocator != "":
+		text += fmt.Sprintf(" (the size is that of %s's size class)", o.Allocator)
+	}
 	switch o.State {
 	case evidence.ChunkInUse:
 		text += ", in use"
 	case evidence.ChunkRest:
 		return text + ", the unused rest of the heap"
+	case evidence.ChunkUnknown:
+		text += ", in use or free: not all lists of free objects could be read"
 	case evidence.ChunkFree:
-		text += fmt.Sprintf(", free, in a list of malloc's (%s)", o.List)
+		if o.Allocator == "" {
+			text += fmt.Sprintf(", free, in a list of malloc's (%s)", o.List)
+		} else if !o.Pages {
+			text += fmt.Sprintf(", free, in the %s", o.List)
+		}
 		if o.Thread != nil {
 			text += " of " + o.Thread.Label()
 		}

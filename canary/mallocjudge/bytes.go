@@ -68,6 +68,8 @@ func partly(a, b uint64) bool {
 	return a>>upper == b>>upper
 }
 
+func word(data []byte) uint64 { return binary.LittleEndian.Uint64(data) }
+
 // texts reports whether all bytes of a word are characters of text.
 func texts(w uint64) bool { return textLength(w) == 8 }
 

@@ -5,4 +5,6 @@
 //
 // That a header was overwritten is read from the process. From which object is inferred from the
 // bytes before it; where those do not tell, the finding names both neighbours.
+//
+// Of the heaps of jemalloc and tcmalloc it says which object the pointers of the failure point into.
 package mallocjudge

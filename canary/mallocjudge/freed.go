@@ -115,23 +115,6 @@ func freeWords(o *evidence.Chunk, offset int64) string {
 	return fmt.Sprintf("is free already, in a list (%s)", o.List)
 }
 
-// judgePointer says which object a pointer points into.
-func (j *judge) judgePointer(p *Pointer) {
-	c, found := j.heap.At(p.Addr)
-	if !found || p.Addr < c.User() || p.Addr >= c.UserEnd() || c.Top || j.heap.IsTable(&c) || j.known(c.User()) {
-		return
-	}
-	o := j.chunkOf(&c)
-	state := ""
-	if o.State == evidence.ChunkFree {
-		state = ", which is free"
-	}
-	offset := p.Addr - c.User()
-	j.list = append(j.list, evidence.Finding{Kind: evidence.FindingHeapObject, Addr: p.Addr, Proof: evidence.FromCore,
-		Heap:    &evidence.HeapFacts{Object: o, Pointer: p.Addr, Offset: uint64(offset)},
-		Summary: fmt.Sprintf("%s %v is at offset %d of %s%s", p.Name, p.Addr, offset, objectWords(o), state)})
-}
-
 // known reports whether a finding is about the object at an address.
 func (j *judge) known(at evidence.Addr) bool {
 	for _, c := range j.chunks {

@@ -8,6 +8,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/ptmalloc"
 	"diagnose/image/value"
 )
 
@@ -138,12 +139,19 @@ func (j *judge) describePointers(list []pointer) {
 	for _, p := range list {
 		addrs = append(addrs, p.at)
 	}
-	chunks := j.heap.AtAll(addrs)
+	var chunks map[evidence.Addr]ptmalloc.Chunk
+	if j.heap != nil {
+		chunks = j.heap.AtAll(addrs)
+	}
 	for _, p := range list {
 		h := evidence.Holder{Address: p.at, Offset: p.offset}
 		c, found := chunks[p.at]
 		ok := false
+		other, mine := j.otherHolder(&h, &p)
 		switch place := j.Process.Place(p.at); {
+		case mine:
+		case other:
+			ok = true
 		case found && !c.Top && !j.heap.IsTable(&c) && p.at >= c.User() && c.Free.List == "":
 			h.Kind, h.Object, h.ObjectSize, h.ObjectOffset = evidence.HolderObject, c.User(), c.UserSize(), uint64(p.at-c.User())
 			ok = h.Object != p.to.Addr
@@ -162,6 +170,9 @@ func (j *judge) describePointers(list []pointer) {
 
 // inArena reports whether an address is in the state of an arena.
 func (j *judge) inArena(at evidence.Addr) bool {
+	if j.heap == nil {
+		return false
+	}
 	for _, a := range j.heap.Arenas {
 		if at >= a.Addr && at < a.Addr+stateSize {
 			return true

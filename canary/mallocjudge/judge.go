@@ -3,6 +3,7 @@ package mallocjudge
 import (
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/allocator"
 	"diagnose/image/ptmalloc"
 )
 
@@ -19,16 +20,19 @@ type Input struct {
 	// Saved are the values that the frames from the failure to that call have put in registers that calls keep, and
 	// Words those in the memory of these frames.
 	Saved, Words []evidence.Addr
-	// Pointers are further addresses that the failure concerns, with their names.
+	// Other is the heap of another allocator, nil if the process has none. Pointers are the addresses that
+	// the failure concerns, which are looked for in it.
+	Other    allocator.Heap
 	Pointers []Pointer
 	// StackName names an address on a stack by its variable; empty: it is not known.
 	StackName func(evidence.Addr) string
 }
 
-// Pointer is an address that the failure concerns.
+// Pointer is an address that the failure concerns. Cell: it is that of the memory that had the bad pointer.
 type Pointer struct {
 	Name string
 	Addr evidence.Addr
+	Cell bool
 }
 
 // mostHeaders bounds the overwritten headers and links that are reported.
@@ -37,6 +41,7 @@ const mostHeaders = 3
 // judge collects the findings of one failure.
 type judge struct {
 	Input
+	// heap is the C library's, nil if the process has another one.
 	heap *ptmalloc.Heap
 	list []evidence.Finding
 	// overwritten are the bad headers.
@@ -45,17 +50,20 @@ type judge struct {
 	chunks []*evidence.Chunk
 }
 
-// Findings judges the failure. A process whose heap is not glibc's, or is not certain, has none.
+// Findings judges the failure. A process whose heap is not known, or is not certain, has none.
 func Findings(in Input) []evidence.Finding {
+	if in.Other != nil {
+		j := &judge{Input: in}
+		j.otherHeap()
+		j.findHolders()
+		return j.list
+	}
 	heap, err := ptmalloc.Open(in.Process)
 	if err != nil {
 		return nil // the heap is another one, or there is none
 	}
 	j := &judge{Input: in, heap: heap}
 	j.judgeFreed()
-	for i := range in.Pointers {
-		j.judgePointer(&in.Pointers[i])
-	}
 	j.judgeHeaders()
 	j.judgeLinks()
 	j.findHolders()

@@ -13,6 +13,7 @@ import (
 	"diagnose/diagnosis/severity"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/allocator"
 	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
 )
@@ -165,6 +166,10 @@ type analysis struct {
 	// heap is the explanation of the failure by the agent's heap; nil for a process without the
 	// agent.
 	heap *heapjudge.Explanation
+	// other is the heap of an allocator instead of the C library's, nil if there is none or it was not
+	// looked for: otherHeap has it.
+	other       allocator.Heap
+	otherOpened bool
 }
 
 // newAnalysis begins the analysis of a request.
@@ -308,8 +313,8 @@ func (a *analysis) name(blame *staticscan.Blame) {
 	a.names = failure.Names{Accessed: f.Accessed, Pointer: f.Pointer, Value: blame.Value,
 		Index: blame.Index, Through: blame.Through}
 	if a.heap == nil { // otherwise malloc is the agent's
-		if freed := readFromFreeBlock(a.process, blame); freed != nil {
-			a.names.Freed = true
+		if freed := a.readFromFreeBlock(blame); freed != nil {
+			a.names.Freed = freed.Proof == evidence.FromCore
 			a.result.Findings = append(a.result.Findings, said([]evidence.Finding{*freed})...)
 		}
 	}

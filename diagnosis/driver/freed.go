@@ -3,18 +3,56 @@ package driver
 import (
 	"fmt"
 
+	"diagnose/canary/mallocjudge"
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/allocator"
 	"diagnose/image/ptmalloc"
 	"diagnose/staticscan"
 )
 
-// readFromFreeBlock is the block of malloc's lists of free blocks that the bad pointer was read
-// from; nil if it was read elsewhere.
-func readFromFreeBlock(p *image.Process, blame *staticscan.Blame) *evidence.Finding {
+// readFromFreeBlock is the free memory that the bad pointer was read from; nil if it was read elsewhere.
+func (a *analysis) readFromFreeBlock(blame *staticscan.Blame) *evidence.Finding {
 	if blame.Cell == nil || blame.Role == "" {
 		return nil
 	}
+	if h := a.otherHeap(); h != nil {
+		return a.readFromFreeObject(h, blame)
+	}
+	return readFromFreeChunk(a.process, blame)
+}
+
+// otherHeap is the heap of an allocator that the program uses instead of the C library's; nil: there is none.
+func (a *analysis) otherHeap() allocator.Heap {
+	if !a.otherOpened {
+		a.other, a.otherOpened = mallocjudge.OpenOther(a.process), true
+	}
+	return a.other
+}
+
+// readFromFreeObject is the free object of another allocator that the bad pointer was read from.
+func (a *analysis) readFromFreeObject(h allocator.Heap, blame *staticscan.Blame) *evidence.Finding {
+	o, ok := h.At(*blame.Cell)
+	if !ok || o.State != evidence.ChunkFree {
+		return nil
+	}
+	block := fmt.Sprintf("an object of %d bytes (%s's size class) at %v, in the %s", o.Size, h.Name(), o.Start, o.List)
+	if o.Pages {
+		block = fmt.Sprintf("%d bytes of free pages of %s at %v", o.Size, h.Name(), o.Start)
+	}
+	if o.Thread >= 0 && o.Thread < len(a.process.Threads) {
+		block += " of " + a.process.Threads[o.Thread].Ref.Label()
+	}
+	return &evidence.Finding{
+		Kind:    evidence.FindingFreedMemory,
+		Summary: fmt.Sprintf("%s at %v is in memory that was freed", blame.CellName, *blame.Cell),
+		Facts:   []evidence.Fact{{Name: "block", Text: fmt.Sprintf("%s; offset %d", block, *blame.Cell-o.Start)}},
+		Addr:    o.Start, Size: int(min(o.Size, 1<<31)), Proof: mallocjudge.ProofOf(a.process, h, &o, a.result.Stacks),
+	}
+}
+
+// readFromFreeChunk is the block of malloc's lists of free blocks that the bad pointer was read from.
+func readFromFreeChunk(p *image.Process, blame *staticscan.Blame) *evidence.Finding {
 	heap, err := ptmalloc.Open(p)
 	if err != nil {
 		return nil // another heap, or one of which too little is known

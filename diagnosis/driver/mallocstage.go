@@ -19,25 +19,72 @@ func (a *analysis) mallocFindings() {
 	}
 	w := waitReader{&a.stoppedProcess, &a.recordings}
 	in := mallocjudge.Input{Process: a.process, Failure: f, Thread: a.thread, Stacks: a.result.Stacks, StackName: w.stackVariable}
-	if f.Kind == evidence.HeapCorruption && failure.RefusedByFree(f.Message) {
-		a.freedPointer(&in)
+	if in.Other = a.otherHeap(); in.Other != nil {
+		a.otherPointers(&in)
+	} else if f.Kind == evidence.HeapCorruption && failure.RefusedByFree(f.Message) {
+		a.freedPointer(&in, a.libraryFrames(nil))
 	}
 	a.result.Findings = append(said(mallocjudge.Findings(in)), a.result.Findings...)
 }
 
 // freeFunctions are the names of the functions that release the memory of their first argument.
 var freeFunctions = []string{"free", "cfree", "__libc_free", "__GI___libc_free", "realloc", "__libc_realloc", "__GI___libc_realloc",
-	"operator delete(void*)", "operator delete(void*, unsigned long)", "operator delete[](void*)", "operator delete[](void*, unsigned long)"}
+	"operator delete(void*)", "operator delete(void*, unsigned long)", "operator delete[](void*)", "operator delete[](void*, unsigned long)",
+	// tcmalloc's names for the same code.
+	"__libc_cfree", "tc_free", "tc_cfree", "tc_free_sized", "tc_delete", "tc_deletearray", "tc_delete_sized", "tc_deletearray_sized", "tc_realloc"}
 
-// freedPointer adds the pointer that was passed to the call of free or realloc that ended the process, if the code before the
-// call tells it, and what the frames of that call have in registers and memory.
-func (a *analysis) freedPointer(in *mallocjudge.Input) {
-	scan := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal, Frames: failure.Frames(a.judged())}
-	if len(scan.Frames) == 0 {
+// otherPointers adds the pointers that are looked for in the heap of another allocator: the one that was passed to free,
+// if the process failed inside the allocator; where the bad pointer was read, and the failing instruction's.
+func (a *analysis) otherPointers(in *mallocjudge.Input) {
+	f := in.Failure
+	if frames := a.libraryFrames(in.Other.Module()); frames > 0 {
+		a.freedPointer(in, frames)
 		return
 	}
-	library := a.process.ModuleAt(scan.Frames[0].PC())
-	caller := slices.IndexFunc(scan.Frames, func(f unwind.Frame) bool { return a.process.ModuleAt(f.PC()) != library })
+	if a.blame != nil && a.blame.Cell != nil && a.blame.Role != "" {
+		in.Pointers = append(in.Pointers, mallocjudge.Pointer{Name: "the bad value's memory at", Addr: *a.blame.Cell, Cell: a.blame.CellHolds})
+	}
+	if f.Fault == nil {
+		return
+	}
+	in.Pointers = append(in.Pointers, mallocjudge.Pointer{Name: "the address", Addr: f.Fault.Addr})
+	if f.Instruction == nil {
+		return
+	}
+	for _, o := range f.Instruction.Operands {
+		if o.Access == "" || o.Address == nil {
+			continue
+		}
+		for _, r := range o.Registers {
+			in.Pointers = append(in.Pointers, mallocjudge.Pointer{Name: r.Name, Addr: r.Value})
+		}
+	}
+}
+
+// libraryFrames counts the innermost frames that are of the module with the failing instruction, or of a
+// given one if such a frame is among them: 0 if it is not, and if all frames are.
+func (a *analysis) libraryFrames(module *image.Module) int {
+	frames := failure.Frames(a.judged())
+	if len(frames) == 0 {
+		return 0
+	}
+	first := a.process.ModuleAt(frames[0].PC())
+	seen := module == nil
+	caller := slices.IndexFunc(frames, func(f unwind.Frame) bool {
+		m := a.process.ModuleAt(f.PC())
+		seen = seen || m == module
+		return m != first && m != module
+	})
+	if !seen || module != nil && module == a.process.Exe || caller < 0 {
+		return 0
+	}
+	return caller
+}
+
+// freedPointer adds the pointer that was passed to the call of free or realloc that ended the process, if the code before the
+// call tells it, and what the frames of that call have in registers and memory. caller counts these frames.
+func (a *analysis) freedPointer(in *mallocjudge.Input, caller int) {
+	scan := staticscan.Input{Process: a.process, Thread: a.thread, Signal: a.result.Failure.Signal, Frames: failure.Frames(a.judged())}
 	if caller <= 0 {
 		return
 	}

@@ -20,6 +20,8 @@ type Object struct {
 	// Linked: the state follows from links in freed objects, which a program that writes to those may have
 	// replaced by others that are possible, too.
 	Linked bool
+	// Own: the allocator keeps structures of its own in it.
+	Own bool
 	// Pages: these are free pages. Objects that were in them are not known.
 	Pages bool
 }

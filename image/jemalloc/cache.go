@@ -32,7 +32,7 @@ func (c *classes) offCache() evidence.Addr {
 // readCaches reads the caches of all threads. A cache that cannot be read leaves the heap incomplete:
 // then an object that no cache was seen to have may be in it.
 func (h *Heap) readCaches() {
-	h.cached = map[evidence.Addr]int{}
+	h.cached, h.own = map[evidence.Addr]int{}, map[evidence.Addr]bool{}
 	seen := map[evidence.Addr]bool{}
 	for i, b := range h.blocks {
 		if b == nil {
@@ -103,6 +103,9 @@ func (h *Heap) readCache(slow evidence.Addr, thread int) {
 	if back, err := h.word(evidence.Addr(cache)); err != nil || evidence.Addr(back) != slow {
 		h.incomplete = true
 		return
+	}
+	if own, err := h.word(slow + h.classes.offCache() - allocator.Word); err == nil {
+		h.own[evidence.Addr(own)] = true
 	}
 	for i := range h.classes.sizes {
 		at := evidence.Addr(cache) + cacheHeader + evidence.Addr(i*binSize)

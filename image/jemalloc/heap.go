@@ -19,6 +19,8 @@ type Heap struct {
 	// cached has the index of the thread whose cache has an object, by the object's address; -1: it is
 	// no thread's, or the thread is not known.
 	cached map[evidence.Addr]int
+	// own are the objects with the stacks of the caches (tcache_slow_s.dyn_alloc).
+	own map[evidence.Addr]bool
 	// incomplete: not all caches were read.
 	incomplete bool
 }
@@ -138,6 +140,7 @@ func (h *Heap) At(at evidence.Addr) (allocator.Object, bool) {
 	if at < o.Start || at >= o.End() {
 		return o, false
 	}
+	o.Own = h.own[o.Start]
 	if thread, ok := h.cached[o.Start]; ok {
 		o.State, o.List, o.Thread = evidence.ChunkFree, evidence.ListThread, thread
 	} else if h.incomplete {

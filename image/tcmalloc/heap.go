@@ -108,7 +108,7 @@ func (h *Heap) At(at evidence.Addr) (allocator.Object, bool) {
 	o.Start, o.Size, o.Linked = s.base()+evidence.Addr(index*c.size), c.size, true
 	list := h.contentsOf(s.class)
 	if p, ok := list.free[o.Start]; ok {
-		o.State, o.List, o.Thread = evidence.ChunkFree, p.list, p.thread
+		o.State, o.List, o.Thread, o.Linked = evidence.ChunkFree, p.list, p.thread, p.linked
 	} else if !list.whole {
 		o.State = evidence.ChunkUnknown
 	}

@@ -11,6 +11,8 @@ import (
 type place struct {
 	list   evidence.FreeList
 	thread int
+	// linked: it is not the first of its list.
+	linked bool
 }
 
 // contents are the free objects of a class.
@@ -29,7 +31,7 @@ func (h *Heap) contentsOf(class int) *contents {
 	h.read[class] = c
 	for _, t := range h.caches {
 		first, length := t.list(class)
-		h.chain(c, class, first, length, 0, place{evidence.ListThread, t.thread})
+		h.chain(c, class, first, length, 0, place{list: evidence.ListThread, thread: t.thread})
 	}
 	center, err := h.readCentral(class)
 	if err != nil {
@@ -43,7 +45,7 @@ func (h *Heap) contentsOf(class int) *contents {
 	for i := range used {
 		slot := center.raw[offSlots+i*slotSize:]
 		first, last := binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[8:])
-		h.chain(c, class, evidence.Addr(first), h.classes[class].batch, evidence.Addr(last), place{evidence.ListTransfer, -1})
+		h.chain(c, class, evidence.Addr(first), h.classes[class].batch, evidence.Addr(last), place{list: evidence.ListTransfer, thread: -1})
 	}
 	capacity := h.classes[class].capacity()
 	whole := h.spans(center, func(s *span) bool {
@@ -51,7 +53,7 @@ func (h *Heap) contentsOf(class int) *contents {
 			c.whole = false
 			return true
 		}
-		h.chain(c, class, s.objects, int(capacity)-s.used, 0, place{evidence.ListSpan, -1})
+		h.chain(c, class, s.objects, int(capacity)-s.used, 0, place{list: evidence.ListSpan, thread: -1})
 		return true
 	})
 	c.whole = c.whole && whole
@@ -79,7 +81,8 @@ func (h *Heap) chain(c *contents, class int, first evidence.Addr, length int, la
 		c.whole = false
 		list = list[:min(1, len(list))]
 	}
-	for _, at := range list {
+	for i, at := range list {
+		p.linked = i > 0
 		c.free[at] = p
 	}
 }
