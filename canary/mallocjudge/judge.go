@@ -54,9 +54,10 @@ type judge struct {
 func Findings(in Input) []evidence.Finding {
 	if in.Other != nil {
 		j := &judge{Input: in}
-		j.otherHeap()
-		j.findHolders()
-		return j.list
+		if j.otherHeap(); len(j.list) > 0 {
+			j.findHolders()
+			return j.list
+		}
 	}
 	heap, err := ptmalloc.Open(in.Process)
 	if err != nil {

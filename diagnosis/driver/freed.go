@@ -17,7 +17,9 @@ func (a *analysis) readFromFreeBlock(blame *staticscan.Blame) *evidence.Finding 
 		return nil
 	}
 	if h := a.otherHeap(); h != nil {
-		return a.readFromFreeObject(h, blame)
+		if o, ok := h.At(*blame.Cell); ok {
+			return a.readFromFreeObject(h, &o, blame)
+		}
 	}
 	return readFromFreeChunk(a.process, blame)
 }
@@ -30,10 +32,9 @@ func (a *analysis) otherHeap() allocator.Heap {
 	return a.other
 }
 
-// readFromFreeObject is the free object of another allocator that the bad pointer was read from.
-func (a *analysis) readFromFreeObject(h allocator.Heap, blame *staticscan.Blame) *evidence.Finding {
-	o, ok := h.At(*blame.Cell)
-	if !ok || o.State != evidence.ChunkFree {
+// readFromFreeObject is the object of another allocator that the bad pointer was read from, if it is free.
+func (a *analysis) readFromFreeObject(h allocator.Heap, o *allocator.Object, blame *staticscan.Blame) *evidence.Finding {
+	if o.State != evidence.ChunkFree {
 		return nil
 	}
 	block := fmt.Sprintf("an object of %d bytes (%s's size class) at %v, in the %s", o.Size, h.Name(), o.Start, o.List)
@@ -47,7 +48,7 @@ func (a *analysis) readFromFreeObject(h allocator.Heap, blame *staticscan.Blame)
 		Kind:    evidence.FindingFreedMemory,
 		Summary: fmt.Sprintf("%s at %v is in memory that was freed", blame.CellName, *blame.Cell),
 		Facts:   []evidence.Fact{{Name: "block", Text: fmt.Sprintf("%s; offset %d", block, *blame.Cell-o.Start)}},
-		Addr:    o.Start, Size: int(min(o.Size, 1<<31)), Proof: mallocjudge.ProofOf(a.process, h, &o, a.result.Stacks),
+		Addr:    o.Start, Size: int(min(o.Size, 1<<31)), Proof: mallocjudge.ProofOf(a.process, h, o, a.result.Stacks),
 	}
 }
 

@@ -19,10 +19,15 @@ func (a *analysis) mallocFindings() {
 	}
 	w := waitReader{&a.stoppedProcess, &a.recordings}
 	in := mallocjudge.Input{Process: a.process, Failure: f, Thread: a.thread, Stacks: a.result.Stacks, StackName: w.stackVariable}
-	if in.Other = a.otherHeap(); in.Other != nil {
-		a.otherPointers(&in)
-	} else if f.Kind == evidence.HeapCorruption && failure.RefusedByFree(f.Message) {
-		a.freedPointer(&in, a.libraryFrames(nil))
+	switch {
+	case f.Kind == evidence.HeapCorruption:
+		if failure.RefusedByFree(f.Message) {
+			a.freedPointer(&in, a.libraryFrames(nil))
+		}
+	default:
+		if in.Other = a.otherHeap(); in.Other != nil {
+			a.otherPointers(&in)
+		}
 	}
 	a.result.Findings = append(said(mallocjudge.Findings(in)), a.result.Findings...)
 }

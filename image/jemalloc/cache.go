@@ -50,6 +50,9 @@ func (h *Heap) readCaches() {
 		seen[slow] = true
 		h.readCache(slow, i)
 	}
+	if len(seen) == 0 {
+		h.incomplete = true // without caches, or of another layout
+	}
 	h.readOthers(seen)
 }
 

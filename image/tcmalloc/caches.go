@@ -64,32 +64,43 @@ func (c *cache) list(class int) (evidence.Addr, int) {
 }
 
 // findCaches finds the threads' caches: a word of the module's data leads to the first of their list
-// (ThreadCache::thread_heaps_). It reports whether the list is whole.
+// (ThreadCache::thread_heaps_). Other words may lead to caches that were deleted, which no list leads back to. It reports
+// whether there is one whole list.
 func (h *Heap) findCaches(regions []allocator.Region) bool {
-	var first *cache
+	seen := map[evidence.Addr]bool{}
 	for i := range regions {
 		r := &regions[i]
 		for off := 0; off+allocator.Word <= len(r.Data); off += allocator.Word {
-			if c, ok := h.readCache(evidence.Addr(r.Word(off))); ok && c.prev == 0 {
-				if first != nil && first.at != c.at {
-					return false
-				}
-				first = c
+			c, ok := h.readCache(evidence.Addr(r.Word(off)))
+			if !ok || c.prev != 0 || seen[c.at] {
+				continue
+			}
+			seen[c.at] = true
+			list, whole := h.cachesFrom(c)
+			if whole && h.caches != nil || len(seen) > mostCaches {
+				return false
+			}
+			if whole {
+				h.caches = list
 			}
 		}
 	}
-	for c := first; c != nil; {
-		h.caches = append(h.caches, c)
-		if c.next == 0 {
-			return true
+	return h.caches != nil
+}
+
+// cachesFrom follows the list of caches from its first one. It reports whether the list is whole.
+func (h *Heap) cachesFrom(c *cache) (list []*cache, whole bool) {
+	for len(list) < mostCaches {
+		if list = append(list, c); c.next == 0 {
+			return list, true
 		}
 		next, ok := h.readCache(c.next)
-		if !ok || next.prev != c.at || len(h.caches) > mostCaches {
-			return false
+		if !ok || next.prev != c.at {
+			return nil, false
 		}
 		c = next
 	}
-	return false
+	return nil, false
 }
 
 // assign finds the thread of each cache: its thread-local memory has the cache's address

@@ -72,7 +72,7 @@ static void stale_small(void)
 /* A thread has a cache once it has called malloc. */
 static void *closing(void *freed)
 {
-	free(open_session(9)->name);
+	sessions[7] = open_session(9);
 	if (!fixed)
 		close_session(sessions[3]);
 	pthread_barrier_wait(freed);

@@ -69,18 +69,21 @@ static void *churn(void *arg)
 		pthread_mutex_unlock(&lock);
 	}
 	pthread_barrier_wait(&done);
+	if (me == 1)
+		return 0; /* and its cache ends with it */
 	pthread_barrier_wait(&done);
 	return 0;
 }
 
 int main(void)
 {
-	pthread_t t;
+	pthread_t t[THREADS];
 	pthread_barrier_init(&done, 0, THREADS + 1);
 	for (uintptr_t i = 0; i < THREADS; i++)
-		pthread_create(&t, 0, churn, (void *)i);
+		pthread_create(&t[i], 0, churn, (void *)i);
 	pthread_barrier_wait(&done);
 	pthread_barrier_wait(&done);
+	pthread_join(t[1], 0);
 	raise(SIGSEGV);
 	return 0;
 }
