@@ -120,7 +120,7 @@ func checkLinker(path string, f *elf.File) error {
 	case linker == "" && f.Section(".go.buildinfo") != nil:
 		return fmt.Errorf("%s is a statically linked Go program: the agent can be loaded into dynamically linked ones only", path)
 	case linker == "":
-		return fmt.Errorf("%s is statically linked: the agent can be loaded into dynamically linked programs only", path)
+		return fmt.Errorf("%s is statically linked: the agent can be loaded into dynamically linked programs only; link it without -static, -static-pie or +crt-static", path)
 	case strings.HasPrefix(base, "ld-musl-"):
 		return fmt.Errorf("%s is linked with musl: the agent is for programs that are linked with glibc", path)
 	case !strings.HasPrefix(base, "ld-linux-x86-64."):

@@ -32,10 +32,23 @@ const (
 	NextForHeap NextReason = "heap"
 )
 
+// NextNeed is what the program must be before the step is possible.
+type NextNeed string
+
+// The needs.
+const (
+	// NeedDynamicLinking: the program is statically linked, and the agent and the recorder are loaded by the dynamic linker.
+	NeedDynamicLinking NextNeed = "dynamic-linking"
+	// NeedGlibc: the program's C library is musl, and the agent and the recorder are for glibc.
+	NeedGlibc NextNeed = "glibc"
+)
+
 // Next is the one step that is the most likely to tell more of a failure.
 type Next struct {
 	Tool   NextTool   `json:"tool"`
 	Reason NextReason `json:"reason"`
+	// Need is empty where the step is possible with the program as it is.
+	Need NextNeed `json:"need,omitempty"`
 }
 
 func (n *Next) check() error {

@@ -26,6 +26,8 @@ type Site struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
+	// Archive: the program is statically linked, and this code of it has no line while its main function has: it is a library's.
+	Archive bool `json:"archive,omitempty"`
 }
 
 // FrameKind says what made a frame.

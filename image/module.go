@@ -42,6 +42,8 @@ type Module struct {
 	loadedOnce  sync.Once
 	loaded      *loadedFile // of Object; see file
 	goFunctions goFunctions
+	mainOnce    sync.Once
+	mainHasLine bool // of a statically linked program; see archive
 	// toldDebug limits the limits on debug information to one per module.
 	toldDebug sync.Once
 }

@@ -11,6 +11,7 @@ import (
 const (
 	auxPHDR        = 3
 	auxPHNUM       = 5
+	auxBase        = 7
 	auxEntry       = 9
 	auxRandom      = 25
 	auxExecFn      = 31

@@ -65,13 +65,13 @@ func RuntimeModule(module string) bool {
 }
 
 // Machinery reports whether a place is code that runs when a program aborts or
-// starts: its object is a runtime's, or its function raises, aborts, asserts,
+// starts: its object is a runtime's, it was linked from an archive, or its function raises, aborts, asserts,
 // throws, unwinds or panics.
 func Machinery(site *evidence.Site) bool {
-	if RuntimeModule(site.Module) {
+	if RuntimeModule(site.Module) || site.Archive {
 		return true
 	}
-	name := CanonicalName(site.Function)
+	name := withoutClone(CanonicalName(site.Function))
 	return machineryFunctions[name] || machineryFunctions[site.LinkageName] || hasPrefix(name, machineryPrefixes)
 }
 
@@ -91,6 +91,19 @@ func hasPrefix(text string, prefixes []string) bool {
 		}
 	}
 	return false
+}
+
+// clones are what gcc appends to the names of copies of functions that it specialises.
+var clones = []string{".constprop.", ".isra.", ".part.", ".cold"}
+
+// withoutClone is the name of the function that a copy was made of.
+func withoutClone(name string) string {
+	for _, mark := range clones {
+		if i := strings.Index(name, mark); i > 0 {
+			name = name[:i]
+		}
+	}
+	return name
 }
 
 // CanonicalName is a function's name in the form that rules about names use:

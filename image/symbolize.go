@@ -99,6 +99,7 @@ func (n *namer) symbolize(m *Module, pc evidence.Addr, how Lookup) []SymbolizedC
 			site.File, site.Line, site.Column = wording.Name(position.File), position.Line, position.Column
 		}
 	}
+	site.Archive = site.Line == 0 && m.archive(info)
 	return []SymbolizedCall{{Site: site}}
 }
 

@@ -3,7 +3,7 @@ package image
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 
 	"diagnose/evidence"
@@ -45,14 +45,14 @@ func (l *threadLocals) findBlock(t *Thread, m *Module) (evidence.Addr, error) {
 	if tcb == 0 {
 		return 0, fmt.Errorf("the thread has no thread pointer")
 	}
-	if l.usesMusl() {
-		return 0, fmt.Errorf("only glibc's layout is known, not musl's")
-	}
 	if self, err := Uint64(l.memory, tcb); err != nil || self != uint64(tcb) {
 		return 0, fmt.Errorf("no thread control block at %v", tcb) // psABI 3.4.6: %fs:0 holds its own address
 	}
 	if m == l.exe {
-		return l.staticBlock(tcb, m), nil
+		return l.staticBlock(tcb, m), nil // in musl too (ldso/dynlink.c, __dls3)
+	}
+	if l.usesMusl() {
+		return 0, fmt.Errorf("of libraries only glibc's layout is known, not musl's")
 	}
 	index, err := l.tlsIndex(m)
 	if err != nil {
@@ -139,11 +139,4 @@ func (l *threadLocals) tlsIndexOffset() uint64 {
 	return 0
 }
 
-func (l *threadLocals) usesMusl() bool {
-	for _, m := range l.modules {
-		if strings.HasPrefix(m.name(), "ld-musl") {
-			return true
-		}
-	}
-	return false
-}
+func (l *threadLocals) usesMusl() bool { return slices.ContainsFunc(l.modules, isMusl) }

@@ -21,12 +21,19 @@ var nextCommands = map[evidence.NextTool]string{
 	evidence.NextHunt: "diagnose hunt --", evidence.NextRun: "diagnose run --",
 }
 
+// nextNeeds are what to do with the program first.
+var nextNeeds = map[evidence.NextNeed]string{
+	evidence.NeedDynamicLinking: "link the program dynamically (without -static, -static-pie or +crt-static), and with glibc; then ",
+	evidence.NeedGlibc:          "link the program with glibc, not musl; then ",
+}
+
 // next is the command that would tell more.
 func next(c *evidence.Case) []block {
 	if c.Next == nil || nextCommands[c.Next.Tool] == "" {
 		return nil
 	}
-	return []block{heading{text: "To learn more"}, facts{{"next", say(strong, nextCommands[c.Next.Tool]+" "+commandLine(&c.Program)).and(plain, "  # "+nextReasons[c.Next.Reason])}}}
+	command := line{}.and(plain, nextNeeds[c.Next.Need]).and(strong, nextCommands[c.Next.Tool]+" "+commandLine(&c.Program))
+	return []block{heading{text: "To learn more"}, facts{{"next", command.and(plain, "  # "+nextReasons[c.Next.Reason])}}}
 }
 
 // commandLine is the program's command line, as far as the kernel keeps it: 79 bytes, in which a space may be one of an argument

@@ -1,6 +1,9 @@
 package driver
 
-import "diagnose/evidence"
+import (
+	"diagnose/evidence"
+	"diagnose/image"
+)
 
 // misuseOfHeap are failures by which a heap shows that its memory was misused before.
 var misuseOfHeap = map[evidence.FailureKind]bool{evidence.HeapCorruption: true, evidence.HeapOverflow: true, evidence.HeapUnderflow: true,
@@ -16,13 +19,25 @@ func (a *analysis) nextStep() *evidence.Next {
 	if len(a.failing) > 0 || a.req.PID != 0 || complete[f.Kind] || len(a.result.Goroutines) > 0 {
 		return nil
 	}
+	next := &evidence.Next{Tool: evidence.NextRecord, Reason: evidence.NextForValue, Need: needOf(a.process)}
 	switch {
 	case f.Kind == evidence.Deadlock:
-		return &evidence.Next{Tool: evidence.NextHunt, Reason: evidence.NextForLocks}
+		next.Tool, next.Reason = evidence.NextHunt, evidence.NextForLocks
 	case misuseOfHeap[f.Kind] && a.heap == nil:
-		return &evidence.Next{Tool: evidence.NextRun, Reason: evidence.NextForHeap}
+		next.Tool, next.Reason = evidence.NextRun, evidence.NextForHeap
 	case len(a.process.Threads) > 1:
-		return &evidence.Next{Tool: evidence.NextRepeat, Reason: evidence.NextForOrder}
+		next.Tool, next.Reason = evidence.NextRepeat, evidence.NextForOrder
 	}
-	return &evidence.Next{Tool: evidence.NextRecord, Reason: evidence.NextForValue}
+	return next
+}
+
+// needOf is what the agent and the recorder need that the program is not.
+func needOf(p *image.Process) evidence.NextNeed {
+	switch {
+	case p.Musl():
+		return evidence.NeedGlibc
+	case p.Static():
+		return evidence.NeedDynamicLinking
+	}
+	return ""
 }

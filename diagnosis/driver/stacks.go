@@ -223,6 +223,9 @@ func startOf(s *unwind.Stack) string {
 	return startFunction(s.Frames)
 }
 
+// muslStart is musl's function that calls that of a new thread.
+const muslStart = "start"
+
 // startFunction is the function that the thread was started with: the one that the C library's
 // start routine of main or of the thread called. Wrappers of C++ and Rust runtimes are skipped.
 func startFunction(frames []unwind.Frame) string {
@@ -232,9 +235,9 @@ func startFunction(frames []unwind.Frame) string {
 		for j := len(calls) - 1; j >= 0; j-- {
 			name := calls[j].Site.Function
 			switch {
-			case name != "" && image.StartsThread(name):
+			case name != "" && image.StartsThread(name) || name == muslStart && wrapper == "__clone":
 				wrapper = name
-			case strings.HasPrefix(wrapper, "__libc_start"):
+			case strings.HasPrefix(strings.TrimPrefix(wrapper, "__"), "libc_start"):
 				// main has no name in a stripped program, no frame if its last call was a jump (as
 				// in Python), and has returned if exit was called.
 				return "main"

@@ -48,6 +48,15 @@ func (i *Info) searchName(name string, accept func(e *entry) bool) error {
 // few times.
 const maxSearched = 1 << 30
 
+// HasFunction reports whether a function of this name is defined in the main file: its DW_AT_name, without namespaces.
+func (i *Info) HasFunction(name string) (found bool, err error) {
+	err = i.searchName(name, func(e *entry) bool {
+		found = found || e.tag() == dwarf.TagSubprogram && !e.flag(dwarf.AttrDeclaration)
+		return found
+	})
+	return found, err
+}
+
 // searchFrom searches the unit hint first, and its file if that is a split one;
 // nil is no hint.
 func (i *Info) searchFrom(hint *unit, name string, accept func(e *entry) bool) error {

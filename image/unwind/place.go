@@ -91,6 +91,10 @@ func (u *Unwinder) findPlace(f *Frame) *place {
 	case p.signal:
 		return p
 	}
+	if len(p.ways) == 0 && u.startsStack(f.LookupPC()) {
+		p.ways = append(p.ways, way{row: row{outermost: true}, source: "start of the program or of a thread"})
+		return p
+	}
 	if isPLT(module, f.LookupPC()) {
 		p.ways = append(p.ways, way{row: returnRow(8), trust: evidence.TrustPrologue, source: "procedure linkage table"})
 	}
@@ -139,6 +143,22 @@ func badPlace(f *Frame) *place {
 		return &place{stopped: fmt.Sprintf("the return address %v is not in executable memory", f.PC())}
 	}
 	return &place{ways: []way{{row: returnRow(8), trust: evidence.TrustPrologue, source: "call of a bad address"}}}
+}
+
+// startsStack reports whether a pc is in the function that the kernel starts, or in the one that a new thread returns to from clone(2).
+// musl has no call frame information for them, which would end the stack.
+func (u *Unwinder) startsStack(pc evidence.Addr) bool {
+	const longest = 64 // bytes of a program's first function
+	s, ok := u.process.SymbolAt(pc)
+	switch {
+	case ok && (s.Name == "__clone" || s.Name == "clone"):
+		return true
+	case u.entry == 0:
+		return false
+	case ok:
+		return s.Addr == u.entry
+	}
+	return pc >= u.entry && pc < u.entry+longest
 }
 
 // sigreturnCode is mov $SYS_rt_sigreturn, %rax; syscall, which every libc's

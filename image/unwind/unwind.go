@@ -53,6 +53,7 @@ type Stack struct {
 // It is safe for concurrent use.
 type Unwinder struct {
 	process process
+	entry   evidence.Addr // of the program; 0 is not known
 	places  placeCache
 	modules moduleCache
 	tails   tailCache
@@ -70,7 +71,7 @@ type process interface {
 
 // New returns an unwinder for the process.
 func New(p *image.Process) *Unwinder {
-	return &Unwinder{process: p}
+	return &Unwinder{process: p, entry: p.EntryPoint()}
 }
 
 // Walk returns at most limit frames of a thread. The frames' Calls and TailCalls are not

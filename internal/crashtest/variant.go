@@ -31,6 +31,43 @@ var variantsRust = []Variant{
 	{Name: "O2-nopie", Flags: []string{"-C", "opt-level=2", "-C", "relocation-model=static"}},
 }
 
+// The ways to link a program with the C library in it.
+var (
+	staticC = []Variant{
+		{Name: "O0-static", Flags: []string{"-O0", "-static"}},
+		{Name: "O2-static-pie", Flags: []string{"-O2", "-static-pie", "-fPIE"}},
+		{Name: "clang-O1-static", Compiler: "clang", Flags: []string{"-O1", "-static"}},
+	}
+	staticRust = []Variant{
+		{Name: "O0-static-pie", Flags: []string{"-C", "opt-level=0", "-C", "target-feature=+crt-static"}},
+		{Name: "O2-static", Flags: []string{"-C", "opt-level=2", "-C", "target-feature=+crt-static", "-C", "relocation-model=static"}},
+	}
+)
+
+// StaticVariants returns the ways to link the fixture statically; none for one with a library of its own, or with variants of its own. Unless
+// FullMatrix, it is one, which differs from fixture to fixture.
+func (f *Fixture) StaticVariants() []Variant {
+	if f.library != "" || f.plugin != "" || len(f.only) > 0 {
+		return nil
+	}
+	all := staticC
+	if f.Language() == "rust" {
+		all = staticRust
+	}
+	if FullMatrix() {
+		return all
+	}
+	i := f.hash() % uint32(len(all))
+	return all[i : i+1]
+}
+
+// hash is a number that differs from fixture to fixture.
+func (f *Fixture) hash() uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(f.Name))
+	return h.Sum32()
+}
+
 // FullMatrix reports whether every fixture is to be run in every variant:
 // DIAGNOSE_MATRIX=full.
 func FullMatrix() bool { return os.Getenv("DIAGNOSE_MATRIX") == "full" }
@@ -61,9 +98,7 @@ func (f *Fixture) Variants() []Variant {
 	if FullMatrix() || len(all) <= 2 {
 		return all
 	}
-	h := fnv.New32a()
-	h.Write([]byte(f.Name))
-	first := int(h.Sum32() % uint32(len(all)))
+	first := int(f.hash() % uint32(len(all)))
 	return []Variant{all[first], all[(first+len(all)/2)%len(all)]}
 }
 
