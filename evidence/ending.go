@@ -101,7 +101,10 @@ type Panic struct {
 	Line     int    `json:"line,omitempty"`
 	// Message is the index in Messages of the text that says so.
 	Message int   `json:"message"`
-	Proof   Proof `json:"proof"`
+	// Joined: the panic was of a thread, and the process ended by that of the thread that joined it, which unwrapped the result. It is in
+	// Messages at this index; nil: the process ended by the panic itself.
+	Joined *int  `json:"joined,omitempty"`
+	Proof  Proof `json:"proof"`
 }
 
 func (e *Ending) check() error {
@@ -120,6 +123,9 @@ func (e *Ending) check() error {
 	}
 	if p := e.Panic; p != nil && (p.Text == "" || !p.Proof.Valid() || p.Message < 0 || p.Message >= len(e.Messages)) {
 		return fmt.Errorf("the panic has no text, no proof level or no message")
+	}
+	if p := e.Panic; p != nil && p.Joined != nil && (*p.Joined < 0 || *p.Joined >= len(e.Messages) || *p.Joined == p.Message) {
+		return fmt.Errorf("the panic of the thread that joined has no message")
 	}
 	return nil
 }

@@ -37,7 +37,11 @@ func lastWordsOf(e *evidence.Ending) []lastWord {
 		if m.Omitted > 0 {
 			lines = append([]string{fmt.Sprintf("... (%s are left out)", wording.Count(m.Omitted, "byte"))}, lines...)
 		}
-		list = append(list, lastWord{say(plain, "writes to "+destination(m)), lines, &m.Seen})
+		what := say(plain, "writes to "+destination(m))
+		if p := e.Panic; p != nil && p.Joined != nil && *p.Joined == i {
+			what = what.and(faint, ", as it unwraps the result of the thread that had panicked")
+		}
+		list = append(list, lastWord{what, lines, &m.Seen})
 	}
 	for i := range e.Calls {
 		c := &e.Calls[i]

@@ -66,6 +66,9 @@ func Of(ctx context.Context, rec *record.Recording, opts image.Options) (*eviden
 	if out != nil && !explains(out, rec.Manifest.Outcome) {
 		out.Panic = nil
 	}
+	if out != nil && out.Panic != nil {
+		f.follow(out, messages)
+	}
 	return out, err
 }
 

@@ -96,6 +96,8 @@ type found struct {
 	earlierWrites, earlierFailed int
 	// file is the name of the declared file.
 	file string
+	// joins are those of threads, in the order of the events.
+	joins []join
 }
 
 // scan reads the log. file is the declared file; nil if there is none.
@@ -103,6 +105,7 @@ func scan(log *eventlog.Log, file *fileWrites) (*found, error) {
 	out, errs, failed, filed := &recent{most: mostWrites}, &recent{most: mostWrites}, &recent{most: mostFailed}, &recent{most: mostWrites}
 	threads, executed := map[uint32]evidence.ThreadRef{}, executions{}
 	position := uint64(0)
+	f := &found{}
 	for e, err := range log.Ordered() {
 		position++
 		if err != nil {
@@ -115,6 +118,9 @@ func scan(log *eventlog.Log, file *fileWrites) (*found, error) {
 			threads[e.Thread] = evidence.ThreadRef{Number: int(e.Thread), TID: int(e.Args[1]), Recorded: int(e.Thread)}
 		}
 		executed.complete(e)
+		if j, ok := joinOf(e, position); ok {
+			f.addJoin(j)
+		}
 		if at, wrote := file.follow(e); wrote {
 			c := newCall(e, position, threads[e.Thread], evidence.DeclaredFile)
 			c.at = at
@@ -133,7 +139,7 @@ func scan(log *eventlog.Log, file *fileWrites) (*found, error) {
 	for _, r := range []*recent{out, errs, failed, filed} {
 		r.trim()
 	}
-	f := &found{earlierWrites: out.dropped + errs.dropped + filed.dropped, earlierFailed: failed.dropped}
+	f.earlierWrites, f.earlierFailed = out.dropped+errs.dropped+filed.dropped, failed.dropped
 	if file != nil {
 		f.file = file.name
 		file.markDiffering(filed.list)

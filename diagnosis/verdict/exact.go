@@ -21,6 +21,8 @@ type exact struct {
 	rec     *record.Recording
 	process *image.Process // nil: there is no core
 	handled *eventlog.HandledSignal
+	// end is the last event that matters; nil: all do.
+	end     *evidence.Moment
 	failure *evidence.Failure
 	source  func(*evidence.Site) (string, bool)
 	object  func(evidence.Addr) *evidence.HeapObject // nil: none is known

@@ -52,10 +52,11 @@ func (w *work) failingFrames() *inFrames {
 		}
 		return f
 	}
-	if !w.foundWrong() {
+	m := w.rustReport()
+	if m == nil && !w.foundWrong() {
 		return nil
 	}
-	if m := w.rustReport(); m != nil {
+	if m != nil {
 		f = w.reportingFrames(m)
 	}
 	if f == nil || !f.beginAtOwn(w) {

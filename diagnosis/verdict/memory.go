@@ -30,7 +30,9 @@ func (w *work) memory() error {
 		}
 	}
 	if len(victims) == 0 {
-		w.tracedAlone()
+		if !w.tracedBounds() {
+			w.tracedAlone()
+		}
 		return nil
 	}
 	return w.back(victims, from)

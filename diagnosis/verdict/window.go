@@ -151,6 +151,26 @@ func (t *tracing) try(windows map[uint32]replay.StepWindow, most uint64) (fits b
 	return true, nil
 }
 
+// until is for a trace that ends after an event, of a run that continues for long: a panic was reported.
+func (x *exact) until(m evidence.Moment) *exact {
+	return &exact{rec: x.rec, process: x.process, failure: x.failure, source: x.source, object: x.object, program: x.program, end: &m}
+}
+
+// before makes the longest trace that the bounds allow of what was before the end.
+func (t *tracing) before() error {
+	most := uint64(mostFollowed / 8)
+	for _, windows := range slices.Backward(t.lastEvents(windowEvents[:]...)) {
+		w := windows[t.end.Thread]
+		w.To = t.end.Ordinal
+		windows[t.end.Thread] = w
+		if fits, err := t.try(windows, most); err != nil || !fits {
+			return err
+		}
+		most = t.more()
+	}
+	return nil
+}
+
 // lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
 // events than. The numbers descend.
 func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
@@ -161,7 +181,7 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 	before := map[uint32]uint64{} // the threads' last events of before the tail
 	var tail []event              // the last events of all threads
 	for e, err := range x.rec.Log.Ordered() {
-		if e == nil || err != nil || x.handled != nil && e.Thread == x.handled.Thread && e.Ordinal == x.handled.Ordinal {
+		if e == nil || err != nil || x.end != nil && e.Thread == x.end.Thread && e.Ordinal == x.end.Ordinal || x.handled != nil && e.Thread == x.handled.Thread && e.Ordinal == x.handled.Ordinal {
 			break
 		}
 		if tail = append(tail, event{e.Thread, e.Ordinal}); len(tail) > numbers[0] {
