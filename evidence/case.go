@@ -79,6 +79,8 @@ type Case struct {
 	// Goroutines of a Go program, the failing one first.
 	Goroutines []Goroutine `json:"goroutines,omitempty"`
 	Scan       *Scan       `json:"scan,omitempty"`
+	// Races are those that Go's race detector reported, in the files that the user named.
+	Races []DataRace `json:"races,omitempty"`
 	// Run is the processes of the recorded run that failed; nil where that is only the one
 	// that was started.
 	Run *Run `json:"run,omitempty"`
@@ -127,6 +129,11 @@ func (c *Case) Check() error {
 	}
 	for i := range c.Findings {
 		if err := c.Findings[i].Check(); err != nil {
+			return err
+		}
+	}
+	for i := range c.Races {
+		if err := c.Races[i].check(); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ type Panic struct {
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	// Message is the index in Messages of the text that says so.
-	Message int   `json:"message"`
+	Message int `json:"message"`
 	// Joined: the panic was of a thread, and the process ended by that of the thread that joined it, which unwrapped the result. It is in
 	// Messages at this index; nil: the process ended by the panic itself.
 	Joined *int  `json:"joined,omitempty"`

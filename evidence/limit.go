@@ -91,6 +91,8 @@ const (
 	// LimitUnproved: an experiment agrees with the cause in Names[0], and a rule of proofs is broken.
 	// Reason is that rule.
 	LimitUnproved LimitCode = "proof-rule-broken"
+	// LimitRaceReport: a part of the race detector's report Subject was not read. Reason.
+	LimitRaceReport LimitCode = "race-report-cut"
 	// LimitFailedPart: a part of the analysis failed. Reason is its error.
 	LimitFailedPart LimitCode = "part-failed"
 )

@@ -33,6 +33,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, findings("Findings", c.Findings)...)
 	d = append(d, stacks(c)...)
 	d = append(d, goroutines(c.Goroutines)...)
+	d = append(d, races(c.Races)...)
 	d = append(d, scan(c.Scan, c.Failure.Kind)...)
 	d = append(d, coverage(c.Diagnosis)...)
 	d = append(d, registers(c.Registers)...)

@@ -92,6 +92,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.Message, "message", "", "scan the functions that refer to this `text`, such as an error message")
 	flags.StringArrayVar(&f.Recordings, "recording", nil, "`directory` with the recording of a run that failed; may be repeated")
 	flags.StringArrayVar(&f.Passing, "passing", nil, "`directory` with the recording of a run that passed; may be repeated")
+	flags.StringArrayVar(&f.RaceReports, "race-report", nil, "`file` with reports of Go's race detector (standard error, or GORACE's log_path), which are added; may be repeated")
 	flags.IntVar(&f.process, "process", 0, "diagnose this `process` of the recorded run, instead of the one whose failure explains the run's")
 	flags.StringVar(&f.FailedAt, "failed-at", "", "the run failed at this `place`, though it ended with status 0: FUNCTION or FILE:LINE (the last time that the run reaches it), or the moment THREAD:EVENT[:PC[:COUNT]]")
 	flags.IntVar(&f.Hops, "hops", verdict.DefaultHops, "`stores` that a bad value is followed back through")

@@ -90,6 +90,9 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		}
 		return a.result, nil
 	}
+	if err := a.dataRaces(); err != nil {
+		return nil, err
+	}
 	if err := a.open(); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type Request struct {
 	// Opened are recordings that the caller opened, and closes, by their names in Recordings and
 	// Passing. The driver opens the others.
 	Opened map[string]*record.Recording
+	// RaceReports are files with reports of Go's race detector.
+	RaceReports []string
 	// FailedAt is the place or the moment at which the first of Recordings failed although its run
 	// ended well: FUNCTION, FILE:LINE or THREAD:EVENT[:PC[:COUNT]].
 	FailedAt string

@@ -1,0 +1,25 @@
+package driver
+
+import (
+	"fmt"
+
+	"diagnose/diagnosis/racereport"
+	"diagnose/evidence"
+)
+
+// dataRaces attaches the reports of Go's race detector that the user names.
+func (a *analysis) dataRaces() error {
+	for _, path := range a.req.RaceReports {
+		r, err := racereport.ReadFile(path)
+		if err != nil {
+			return &InputError{fmt.Errorf("report of the race detector: %w", err)}
+		}
+		a.result.Races = append(a.result.Races, r.Races...)
+		for count, what := range map[int]string{r.Cut: "reports end before the second access", r.More: "further races are left out"} {
+			if count > 0 {
+				a.result.Limits = append(a.result.Limits, evidence.Limit{Code: evidence.LimitRaceReport, Subject: path, Reason: fmt.Sprintf("%d %s", count, what)}.Worded())
+			}
+		}
+	}
+	return nil
+}
