@@ -76,6 +76,8 @@ type Case struct {
 	Suppression *Suppression  `json:"suppression,omitempty"`
 	Findings    []Finding     `json:"findings,omitempty"`
 	Stacks      []ThreadGroup `json:"stacks"`
+	// Python are the frames of Python code of the threads in Stacks.
+	Python []PythonStack `json:"python,omitempty"`
 	// Goroutines of a Go program, the failing one first.
 	Goroutines []Goroutine `json:"goroutines,omitempty"`
 	Scan       *Scan       `json:"scan,omitempty"`
@@ -129,6 +131,11 @@ func (c *Case) Check() error {
 	}
 	for i := range c.Findings {
 		if err := c.Findings[i].Check(); err != nil {
+			return err
+		}
+	}
+	for i := range c.Python {
+		if err := c.Python[i].check(); err != nil {
 			return err
 		}
 	}

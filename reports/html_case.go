@@ -29,6 +29,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	add(sectionsOf("recursion", false, recursion(c.Failure.Recursion))...)
 	add(htmlFindings("Findings", c.Findings)...)
 	add(htmlStacks(c)...)
+	add(sectionsOf("races", false, races(c.Races))...)
 	add(sectionsOf("suspects", true, scan(c.Scan, c.Failure.Kind))...)
 	add(sectionsOf("traced", true, coverage(c.Diagnosis))...)
 	add(sectionsOf("registers", true, registers(c.Registers))...)

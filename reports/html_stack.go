@@ -123,6 +123,9 @@ func htmlStacks(c *evidence.Case) []*htmlSection {
 				x.foldInner(c.Failure.Site)
 			}
 			s.Nodes = append(s.Nodes, htmlNode{Stack: x})
+			if lines := pythonLines(c, &g); lines != nil {
+				s.Nodes = append(s.Nodes, htmlNodes([]block{lines})...)
+			}
 		}
 		list = append(list, s)
 	}

@@ -21,6 +21,7 @@ func stacks(c *evidence.Case) []block {
 	for _, g := range c.Stacks {
 		lines := verbatim{groupLine(g)}
 		lines = append(lines, stackLines(g.Stack)...)
+		lines = append(lines, pythonLines(c, &g)...)
 		d = append(d, lines)
 	}
 	return d

@@ -130,6 +130,7 @@ func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 		{"heap", a.heapFailure},
 		{"goroutines", a.goroutines},
 		{"values", a.values},
+		{"python", a.pythonFrames},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
 		{"overrun", a.overrunArray},

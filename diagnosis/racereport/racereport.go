@@ -14,7 +14,7 @@ import (
 	"diagnose/evidence"
 )
 
-// The bounds of what is read.
+// The bounds of a text.
 const (
 	mostBytes    = 64 << 20
 	mostLine     = 64 << 10
