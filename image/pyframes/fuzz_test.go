@@ -48,7 +48,7 @@ func small() flat {
 	copy(m[text-base+int(l.ascii):], "run")
 	put(table+objectType, 3)
 	put(table+variableSize, 4)
-	copy(m[table-base+bytesText:], []byte{0x80 | noColumn<<3 | 1, 0, 0x80 | noColumn<<3 | 0, 6})
+	copy(m[table-base+bytesText:], []byte{0x80 | noColumn<<3 | 1, 0, 0x80 | noColumn<<3, 6})
 	return m
 }
 
