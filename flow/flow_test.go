@@ -22,7 +22,11 @@ type traced struct {
 }
 
 func recorded(t *testing.T, q flow.Request) *traced {
-	p, err := recordtest.Read("testdata/origins.c")
+	return recordedProgram(t, "testdata/origins.c", q)
+}
+
+func recordedProgram(t *testing.T, source string, q flow.Request) *traced {
+	p, err := recordtest.Read(source)
 	if err != nil {
 		t.Fatal(err)
 	}

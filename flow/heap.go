@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image/x86"
+	"diagnose/replay/record/eventlog"
 )
 
 // Object is a run of memory that the heap handed out, or that was mapped.
@@ -54,7 +55,7 @@ func (h *heap) before(addr evidence.Addr) *Object {
 	if o == nil || freed && o.Freed < 0 {
 		return nil
 	}
-	if slices.ContainsFunc(h.objects, func(x Object) bool { return x.By != mapped && x.Addr < o.end() && o.Addr < x.end() }) {
+	if slices.ContainsFunc(h.objects, func(x Object) bool { return !x.Mapped() && x.Addr < o.end() && o.Addr < x.end() }) {
 		return nil // that one was made in the trace
 	}
 	return o
@@ -141,30 +142,45 @@ func (h *heap) freed(t *Trace, n int, addr evidence.Addr, name string) {
 }
 
 // mapped notes that a system call mapped or unmapped memory. What is only unmapped in part is no object any more.
-func (h *heap) mapped(n int, m mapping) {
-	end := m.addr + evidence.Addr(m.size)
+func (h *heap) mapped(n int, m eventlog.MemoryChange) {
+	if m.Grown > 0 {
+		h.grew(m)
+		return
+	}
+	if m.Whole {
+		o := h.last(func(o *Object) bool { return o.Mapped() && o.Freed < 0 && o.Addr == m.Addr })
+		if o == nil {
+			return // it was made before the trace
+		}
+		m.Size = o.Size
+	}
+	end := m.Addr + evidence.Addr(m.Size)
 	h.objects = slices.DeleteFunc(h.objects, func(o Object) bool {
-		return o.mappedAt(m.addr, end) && (m.addr > o.Addr || end < o.end())
+		return o.mappedAt(m.Addr, end) && (m.Addr > o.Addr || end < o.end())
 	})
 	for i := range h.objects {
-		if o := &h.objects[i]; o.mappedAt(m.addr, end) {
-			o.Freed, o.FreedBy = n, "munmap"
+		if o := &h.objects[i]; o.mappedAt(m.Addr, end) {
+			o.Freed, o.FreedBy = n, m.Call
 		}
 	}
-	if !m.gone {
-		h.objects = append(h.objects, Object{Addr: m.addr, Size: m.size, Made: n, Freed: -1, By: mapped})
+	if !m.Gone {
+		h.objects = append(h.objects, Object{Addr: m.Addr, Size: m.Size, Made: n, Freed: -1, By: m.Call})
+	}
+}
+
+// grew notes that a mapping became larger in its place. Pointers to it stay good.
+func (h *heap) grew(m eventlog.MemoryChange) {
+	if o := h.last(func(o *Object) bool { return o.Mapped() && o.Freed < 0 && o.Addr == m.Addr && o.Size == m.Size }); o != nil {
+		o.Size = m.Grown
 	}
 }
 
 // mappedAt reports whether the object is a mapping that is still there and has a part of the memory from start to end.
 func (o *Object) mappedAt(start, end evidence.Addr) bool {
-	return o.By == mapped && o.Freed < 0 && o.Addr < end && start < o.end()
+	return o.Mapped() && o.Freed < 0 && o.Addr < end && start < o.end()
 }
 
 func (o *Object) end() evidence.Addr { return o.Addr + evidence.Addr(o.Size) }
-
-// mapped is By of objects that mmap made.
-const mapped = "mmap"
 
 // at is the object that was in use at an address when step n began; nil: there was none.
 func (h *heap) at(addr evidence.Addr, n int) *Object {
@@ -206,8 +222,14 @@ func (t *Trace) ObjectMade(n int) *Object {
 	return t.heap.last(func(o *Object) bool { return o.Made == n })
 }
 
-// Mapped reports whether mmap made the object, and not the heap.
-func (o *Object) Mapped() bool { return o.By == mapped }
+// Mapped reports whether a system call mapped the object, and the heap did not make it.
+func (o *Object) Mapped() bool {
+	switch o.By {
+	case "mmap", "mremap", "shmat":
+		return true
+	}
+	return false
+}
 
 // FreedRange is the smallest range that has all memory that the heap freed. It is empty if nothing was freed.
 func (t *Trace) FreedRange() (start, end evidence.Addr) {

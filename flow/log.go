@@ -1,9 +1,6 @@
 package flow
 
 import (
-	"golang.org/x/sys/unix"
-
-	"diagnose/evidence"
 	"diagnose/replay"
 	"diagnose/replay/record/eventlog"
 )
@@ -23,29 +20,14 @@ func (t *Trace) readLog(log *eventlog.Log, windows map[uint32]replay.StepWindow)
 }
 
 func (t *Trace) noteEvent(at event, e *eventlog.Event) {
-	if m, ok := mappingOf(e); ok {
-		t.mappings[at] = m
+	if list := e.MemoryChanges(); list != nil {
+		t.mappings[at] = list
 	}
 	for _, p := range e.Payloads {
 		if p.Kind == eventlog.PayloadOut && p.Addr != 0 && len(p.Data) > 0 {
 			t.outputs[at] = append(t.outputs[at], output{p.Addr, uint64(len(p.Data)), callName(e)})
 		}
 	}
-}
-
-// mappingOf returns the memory that a system call mapped or unmapped.
-func mappingOf(e *eventlog.Event) (m mapping, ok bool) {
-	const page = 4096
-	if e.Kind != eventlog.KindSyscall || len(e.Args) < 2 {
-		return m, false
-	}
-	switch {
-	case e.Object == unix.SYS_MMAP && e.Result > 0:
-		return mapping{evidence.Addr(e.Result), (e.Args[1] + page - 1) &^ (page - 1), false}, true
-	case e.Object == unix.SYS_MUNMAP && e.Result == 0:
-		return mapping{evidence.Addr(e.Args[0]), (e.Args[1] + page - 1) &^ (page - 1), true}, true
-	}
-	return m, false
 }
 
 // callName is the name of the system call of an event, or of its kind.

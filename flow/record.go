@@ -97,7 +97,7 @@ type recorder struct {
 }
 
 func newRecorder(progress func(uint64)) *recorder {
-	return &recorder{progress: progress, trace: &Trace{last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event]mapping{}}}
+	return &recorder{progress: progress, trace: &Trace{last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event][]eventlog.MemoryChange{}}}
 }
 
 // each takes the next instruction of a thread.
@@ -235,8 +235,9 @@ func (t *Trace) addLibrary(n int) {
 		first = t.steps[s.previous].ordinal
 	}
 	for ordinal := first + 1; ordinal <= s.ordinal && ordinal-first < mostEvents; ordinal++ {
-		if m, ok := t.mappings[event{s.thread, ordinal}]; ok {
+		for _, m := range t.mappings[event{s.thread, ordinal}] {
 			t.heap.mapped(n, m)
+			t.setRange(n, m.Addr, m.Kept, Copied, m.Call, uint64(m.From))
 		}
 		for _, o := range t.outputs[event{s.thread, ordinal}] {
 			t.ranges = append(t.ranges, writtenRange{at: int32(n), addr: uint64(o.addr), size: o.size, kind: Input, call: o.call})

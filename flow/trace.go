@@ -6,6 +6,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/image/x86/transfer"
+	"diagnose/replay/record/eventlog"
 )
 
 // Trace is what the threads of a replay executed, in the order in time.
@@ -16,7 +17,7 @@ type Trace struct {
 	instructions map[uint64]*instruction
 	calls        map[evidence.Addr]string // functions of the recording library, by address
 	outputs      map[event][]output
-	mappings     map[event]mapping
+	mappings     map[event][]eventlog.MemoryChange
 	// written are the steps that wrote to a word of 8 bytes, ranges what steps in the recording library wrote; both
 	// in ascending order of the steps.
 	written map[uint64][]int32
@@ -61,13 +62,6 @@ type output struct {
 	addr evidence.Addr
 	size uint64
 	call string
-}
-
-// mapping is memory that an event mapped or unmapped.
-type mapping struct {
-	addr evidence.Addr
-	size uint64
-	gone bool
 }
 
 // writtenRange is memory that a step in the library wrote.

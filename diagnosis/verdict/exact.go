@@ -259,11 +259,7 @@ func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
 func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) string {
 	switch w.End {
 	case provenance.Freed:
-		text := fmt.Sprintf("%s freed memory", siteText(root))
-		if w.Call == "munmap" {
-			text = fmt.Sprintf("%s unmapped memory", siteText(root))
-		}
-		return text + x.uses(w)
+		return fmt.Sprintf("%s %s", siteText(root), endOfMemory(w.Call)) + x.uses(w)
 	case provenance.Unset:
 		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
 	case provenance.Outside:
@@ -285,6 +281,21 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		text += ", which " + libraryName(w.Call) + " returned"
 	}
 	return text
+}
+
+// endOfMemory says what a call did that ended the life of memory.
+func endOfMemory(call string) string {
+	switch call {
+	case "munmap":
+		return "unmapped memory"
+	case "mremap":
+		return "moved memory to another address"
+	case "shmdt":
+		return "detached shared memory"
+	case "mmap", "shmat":
+		return "mapped other memory over memory"
+	}
+	return "freed memory"
 }
 
 // reader is the place of the access, with a space before it.

@@ -71,6 +71,10 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 		found := w.followed(&v)
 		if found == nil {
+			if cause := w.unmapped(&v); cause != nil {
+				w.out.Causes = append(w.out.Causes, *cause)
+				continue
+			}
 			if earlier := w.beforeTrace(&v); earlier != nil {
 				v = *earlier
 			}
