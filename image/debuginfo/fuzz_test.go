@@ -92,8 +92,9 @@ func exercise(t *testing.T, i *Info) {
 	for _, u := range units {
 		exerciseUnit(i, u, check)
 	}
-	_, _, err = i.TypeNamed("struct all", 0x1139)
+	all, _, err := i.TypeNamed("struct all", 0x1139)
 	check(err)
+	ClassOf(all)
 	_, _, err = i.AddressesOf("prog.c", 40, anyNumber)
 	check(err)
 	_, err = i.InlinedCode(func(f *Function) bool { return f.Name == "twice" }, anyNumber)
@@ -104,7 +105,9 @@ func exercise(t *testing.T, i *Info) {
 }
 
 func exerciseAt(i *Info, pc uint64, check func(error)) {
-	_, _, err := i.PositionAt(pc)
+	_, err := i.VirtualsAt(pc, 2)
+	check(err)
+	_, _, err = i.PositionAt(pc)
 	check(err)
 	_, err = i.FunctionAt(pc)
 	check(err)
