@@ -129,6 +129,9 @@ func (c *Case) Check() error {
 	if !c.Failure.Proof.Valid() {
 		return fmt.Errorf("failure %q: unknown proof level %q", c.Failure.Kind, c.Failure.Proof)
 	}
+	if err := c.Failure.check(); err != nil {
+		return err
+	}
 	for i := range c.Findings {
 		if err := c.Findings[i].Check(); err != nil {
 			return err

@@ -1,5 +1,7 @@
 package evidence
 
+import "errors"
+
 // FailureKind names what went wrong, as far as the stopped process can tell.
 type FailureKind string
 
@@ -248,6 +250,24 @@ type Failure struct {
 	Declared  *Declaration `json:"declared,omitempty"`
 	Exception *Exception   `json:"exception,omitempty"`
 	Recursion *Recursion   `json:"recursion,omitempty"`
+	// Division is of a DivisionByZero or a DivisionOverflow; nil if its operands cannot be read.
+	Division *Division `json:"division,omitempty"`
+	// LikelyNull are the pointers of which one is null, each as likely as the others, where no register tells which.
+	LikelyNull []LikelyNull `json:"likely_null,omitempty"`
+	// Class is an object of another class than the code expects; nil: none is known.
+	Class *ObjectClass `json:"object_class,omitempty"`
+	// Format is that of the failing call of the printf family, if it is no constant.
+	Format *Format `json:"format,omitempty"`
 	// Proof is the level of Kind.
 	Proof Proof `json:"proof"`
+}
+
+// check reports what makes the facts of the failure unusable.
+func (f *Failure) check() error {
+	for i := range f.LikelyNull {
+		if err := f.LikelyNull[i].check(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Division.check(), f.Class.check(), f.Format.check())
 }

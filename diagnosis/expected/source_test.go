@@ -1,0 +1,121 @@
+package expected
+
+import (
+	"strings"
+	"testing"
+
+	"diagnose/evidence"
+)
+
+func lines(text string) (list []evidence.SourceLine) {
+	for i, l := range strings.Split(text, "\n") {
+		list = append(list, evidence.SourceLine{Number: i + 1, Text: l})
+	}
+	return list
+}
+
+// The operands of a division are those of C's grammar; a text whose ends are not there gives none. The operator is
+// marked by an @ before it.
+func TestQuotient(t *testing.T) {
+	for _, c := range []struct{ source, whole, divisor string }{
+		{"return s->total * 100 @/ (s->count - s->skipped);", "s->total * 100 / (s->count - s->skipped)", "(s->count - s->skipped)"},
+		{"x = a + b * c @/ d - e;", "b * c / d", "d"},
+		{"x = a / b @/ c;", "a / b / c", "c"},
+		{"; r @/= by;", "r /= by", "by"},
+		{"{ p->sum[i] @%= n + 1;", "p->sum[i] %= n + 1", "n + 1"},
+		{"if (v) x @%= n;", "x %= n", "n"},
+		{"f(a, (int)b @% -c, d);", "(int)b % -c", "-c"},
+		{"return (double)n @/ (unsigned)m->size;", "(double)n / (unsigned)m->size", "(unsigned)m->size"},
+		{"x = -a @/ b;", "-a / b", "b"},
+		{"x = y - a @/ b;", "a / b", "b"},
+		{"x = sum(a)[2] @/ count(b, c).n;", "sum(a)[2] / count(b, c).n", "count(b, c).n"},
+		{"x = ns::total @/ ns::count;", "ns::total / ns::count", "ns::count"},
+		{"x = a /* the sum */ @/ b; // a comment", "a / b", "b"},
+		{"x = a\n    @/ (b\n    + c);", "a / (b + c)", "(b + c)"},
+		{"case 4 @/ n:", "4 / n", "n"},
+		{"x = max<int>(a, b) @/ c;", "", ""},
+		{"x = a @/ (b", "", ""},
+		{"x = a @/ max<int>(b);", "", ""},
+		{"@/ b;", "", ""},
+		{"x = a @+ b;", "", ""},
+		{"@", "", ""},
+	} {
+		before, _, _ := strings.Cut(c.source, "@")
+		line := strings.Count(before, "\n") + 1
+		column := len(before) - (strings.LastIndex(before, "\n") + 1) + 1
+		list := tokens(lines(strings.Replace(c.source, "@", "", 1)))
+		q, ok := quotientAt(list, at(list, line, column))
+		if textOf(q.whole) != c.whole || textOf(q.divisor) != c.divisor || ok != (c.whole != "") {
+			t.Errorf("%s: %q, %q, %v", c.source, textOf(q.whole), textOf(q.divisor), ok)
+		}
+	}
+}
+
+func TestChains(t *testing.T) {
+	for source, want := range map[string]string{
+		"s->users[3].name = *p + f(q->r) + g()->x + a.b;": "s->users[3].name|p|*p|q->r|a.b",
+		"int *x = y * *z[i];":                             "x|y|z[i]|*z[i]|i",
+		"list->next->run(1); std::size(v);":               "list->next|v",
+		"static int use(Box<long> *b) { return *b->t; }":  "Box|b|b->t|*b->t",
+	} {
+		var texts []string
+		for _, c := range chainsOf(tokens(lines(source))) {
+			text := c.text
+			if n := len(c.links); n > 0 && c.links[n-1].star {
+				text = "*" + text
+			}
+			texts = append(texts, text)
+		}
+		if got := strings.Join(texts, "|"); got != want {
+			t.Errorf("%s: %s, want %s", source, got, want)
+		}
+	}
+}
+
+func TestConversions(t *testing.T) {
+	for format, want := range map[string][2]int{"": {0, 0}, "plain": {0, 0}, "%": {0, 0}, "%d%%%s": {2, 0}, "%-*.*f|%n": {4, 1}, "%5$hhn %m %ld": {2, 1}, "%l": {0, 0}} {
+		if list, writes := conversions(format); list != want[0] || writes != want[1] {
+			t.Errorf("%q: %d, %d", format, list, writes)
+		}
+	}
+}
+
+// Names of one class in the forms of DWARF and of the demangler.
+func TestSameClass(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"File", "File", true}, {"File", "AsciiArt", false}, {"Box<unsigned long>", "Box<long unsigned int>", true},
+		{"(anonymous namespace)::Hidden", "Hidden", true}, {"main::Local", "Local", true}, {"main::{lambda(int)#1}", "main", true},
+		{"io::File", "net::File", false}, {"XFile", "File", false},
+	} {
+		if sameClass(c.a, c.b) != c.same {
+			t.Errorf("%s and %s", c.a, c.b)
+		}
+	}
+	for name, want := range map[string]bool{"File::File(int)": true, "io::File::~File()": true, "File::close()": false, "main": false, "Box<int>::Box()": true} {
+		if isStructor(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
+func FuzzSource(f *testing.F) {
+	f.Add("return s->total * 100 / (s->count - s->skipped);", 1, 24)
+	f.Add("x = *p[3].q / (a\n+ b) % \"t\\\"", 2, 1)
+	f.Add("))(/", 1, 4)
+	f.Fuzz(func(t *testing.T, source string, line, column int) {
+		list := tokens(lines(source))
+		for i := range list {
+			if q, ok := quotientAt(list, i); ok && (len(q.divisor) == 0 || len(q.whole) <= len(q.divisor)) {
+				t.Errorf("%q: %q by %q", source, textOf(q.whole), textOf(q.divisor))
+			}
+		}
+		chainsOf(list)
+		statementAt(list, &evidence.Site{Line: line, Column: column})
+		conversions(source)
+		sameClass(source, source)
+		isStructor(source)
+	})
+}
