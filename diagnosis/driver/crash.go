@@ -133,6 +133,7 @@ func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 		{"python", a.pythonFrames},
 		{"canary", a.stackGuards},
 		{"scan", a.scan},
+		{"expectations", a.expectations},
 		{"overrun", a.overrunArray},
 		{"damage", a.heapFindings},
 		{"signals", a.handledFaults},

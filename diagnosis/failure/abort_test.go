@@ -187,7 +187,9 @@ func TestDivisionBehindHandler(t *testing.T) {
 		{1, 0, 2, 4, false},
 		{0xff, 0x80, 0xff, 1, false},
 	} {
-		if got := fits(x.high, x.low, x.divisor, x.size, true); got != x.fits {
+		d := &evidence.Division{Dividend: number(x.size, true, x.high, x.low).String(), Divisor: number(x.size, true, x.divisor).String(),
+			Bits: 8 * x.size, Signed: true}
+		if got := fits(d); got != x.fits {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}

@@ -61,6 +61,9 @@ func (j *judge) arithmetic(f *evidence.Failure) {
 	default:
 		f.Kind, f.Proof = evidence.DivisionOverflow, evidence.FromCore
 	}
+	if err == nil {
+		f.Division = j.cpu.division(divisor)
+	}
 }
 
 func (c *processor) divisor() (uint64, error) {
@@ -92,46 +95,63 @@ func (c *processor) divisor() (uint64, error) {
 	return 0, fmt.Errorf("the division at %v has no operand", c.pc())
 }
 
-// divides reports whether the instruction is a division that is impossible.
-func (c *processor) divides() bool {
-	divisor, err := c.divisor()
-	if err != nil {
-		return false
-	}
+// division has the numbers of the instruction, which is a division by divisor; nil if a register is not known.
+func (c *processor) division(divisor uint64) *evidence.Division {
 	size := 0
 	for _, op := range c.inst.Operands {
 		if !op.Implicit && !op.IsImm {
 			size = op.Size
 		}
 	}
-	low, _ := c.register(x86.RAX)
-	high, _ := c.register(x86.RDX)
+	low, lowKnown := c.register(x86.RAX)
+	high, highKnown := c.register(x86.RDX)
 	if size == 1 {
-		low, high = low&0xff, low>>8 // the dividend is ax
+		low, high, highKnown = low&0xff, low>>8, lowKnown // the dividend is ax
 	}
-	return divisor == 0 || !fits(high, low, divisor, size, c.inst.Op == "idiv")
+	if !lowKnown || !highKnown || size <= 0 {
+		return nil
+	}
+	signed := c.inst.Op == "idiv"
+	return &evidence.Division{Dividend: number(size, signed, high, low).String(), Divisor: number(size, signed, divisor).String(),
+		Bits: 8 * size, Signed: signed}
 }
 
-// fits reports whether the quotient has the size of the divisor.
-func fits(high, low, divisor uint64, size int, signed bool) bool {
-	bits := uint(8 * size)
-	half := new(big.Int).Lsh(big.NewInt(1), bits-1)
-	// number is that of words, the highest first.
-	number := func(words ...uint64) *big.Int {
-		n := new(big.Int)
-		for _, w := range words {
-			n.Lsh(n, bits).Or(n, new(big.Int).SetUint64(part(w, "", size)))
-		}
-		if width := bits * uint(len(words)); signed && n.Bit(int(width)-1) == 1 {
-			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), width))
-		}
-		return n
+// divides reports whether the instruction is a division that is impossible.
+func (c *processor) divides() bool {
+	divisor, err := c.divisor()
+	if err != nil {
+		return false
 	}
-	quotient := new(big.Int).Quo(number(high, low), number(divisor))
-	if !signed {
-		return quotient.BitLen() <= int(bits)
+	d := c.division(divisor)
+	return divisor == 0 || d != nil && !fits(d)
+}
+
+// fits reports whether the quotient has the size of the divisor, which is not zero.
+func fits(d *evidence.Division) bool {
+	dividend, ok := new(big.Int).SetString(d.Dividend, 10)
+	divisor, known := new(big.Int).SetString(d.Divisor, 10)
+	if !ok || !known || divisor.Sign() == 0 {
+		return false
 	}
+	quotient := new(big.Int).Quo(dividend, divisor)
+	if !d.Signed {
+		return quotient.BitLen() <= d.Bits
+	}
+	half := new(big.Int).Lsh(big.NewInt(1), uint(d.Bits-1))
 	return quotient.Cmp(half) < 0 && quotient.Cmp(new(big.Int).Neg(half)) >= 0
+}
+
+// number is that of words of the same size in bytes, the highest first.
+func number(size int, signed bool, words ...uint64) *big.Int {
+	bits := uint(8 * size)
+	n := new(big.Int)
+	for _, w := range words {
+		n.Lsh(n, bits).Or(n, new(big.Int).SetUint64(part(w, "", size)))
+	}
+	if width := bits * uint(len(words)); signed && n.Bit(int(width)-1) == 1 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), width))
+	}
+	return n
 }
 
 // illegal judges SIGILL. Compilers emit ud2 for code that must not be reached. Any other code is no

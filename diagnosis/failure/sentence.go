@@ -36,6 +36,7 @@ type Names struct {
 func Describe(f *evidence.Failure, names Names) {
 	f.MessageInSentence = false
 	head, tail := phrase(f, names)
+	tail = unexpected(f, names, tail)
 	text := head
 	if f.Site != nil && f.Kind != evidence.NoFailure {
 		text += " in " + siteName(f.Site)
@@ -72,9 +73,9 @@ func phrase(f *evidence.Failure, names Names) (head, tail string) {
 	case evidence.BusError:
 		return "bus error on " + accessNoun(f.Fault) + of(names.Accessed), message(f)
 	case evidence.DivisionByZero:
-		return "division by zero", isValue(names.Pointer, "0")
+		return "division by zero", isValue(divisorText(f, names), "0")
 	case evidence.DivisionOverflow:
-		return "division overflow", "the quotient of the smallest integer and -1 does not fit"
+		return "division overflow", overflowingText(f.Division)
 	case evidence.ArithmeticError:
 		return "arithmetic exception", arithmeticText(f.Signal)
 	case evidence.IllegalInsn:

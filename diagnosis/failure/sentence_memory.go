@@ -16,6 +16,10 @@ func memoryPhrase(f *evidence.Failure, names Names) (head, tail string) {
 	if names.Through != "" {
 		return throughPhrase(f, names)
 	}
+	if len(f.LikelyNull) > 0 {
+		accessed, tail := likelyNull(f)
+		return "null pointer " + accessNoun(f.Fault) + of(accessed), tail
+	}
 	what, addr := accessNoun(f.Fault)+of(names.Accessed), f.Fault.Addr
 	switch f.Kind {
 	case evidence.NullPointer:
