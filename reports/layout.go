@@ -105,6 +105,7 @@ func summary(c *evidence.Case, opts Options) facts {
 		}
 		add("where", where)
 	}
+	list = append(list, expectedFacts(f)...)
 	add("severity", severityLine(c.Severity))
 	add("suppressed", suppressionLine(c.Suppression))
 	add("program", programLine(&c.Program))
