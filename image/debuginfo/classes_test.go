@@ -72,7 +72,7 @@ func checkClasses(t *testing.T, info *Info) {
 
 func checkVirtuals(t *testing.T, info *Info, pc uint64) {
 	t.Helper()
-	const get = 2 // behind the two destructors
+	const get = 2 // after the two destructors
 	for slot, want := range map[int][]string{get: {"io::Reader::get"}, 99: nil} {
 		list, err := info.VirtualsAt(pc, slot)
 		if err != nil {
