@@ -63,6 +63,10 @@ type Blame struct {
 	// Ways are the instructions that may have given the value, where the way back
 	// ends because they are several.
 	Ways []Way
+	// Loads are the reads of memory among Steps, in their order, and Returned is the call that the last step is of; nil:
+	// it is none.
+	Loads    []Load
+	Returned *Returned
 }
 
 // Way is an instruction that may have given a value.

@@ -246,6 +246,9 @@ func (t *originSearch) walkBack(s *backwardSlice, n *node) {
 			}
 			n = n.a
 		case opLoad:
+			if len(t.blame.Loads) < maxSteps {
+				t.blame.Loads = append(t.blame.Loads, t.loadOf(s, n))
+			}
 			t.cellStep(s, n)
 			if n.at.kind == stack && n.stored == nil {
 				t.lose("what put it there is not known: several stores, a callee that was given its address, or the caller", s, -1)
@@ -461,6 +464,7 @@ func (t *originSearch) lastStep(s *backwardSlice, n *node) {
 		step.Proof = evidence.FromCore
 		t.add(step)
 	case opResult:
+		t.blame.Returned = t.returned(s, n)
 		step := t.step(s, n.def, evidence.OriginResult)
 		step.Register = "rax"
 		step.Text = "it was returned by a call through a pointer"
