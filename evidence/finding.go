@@ -36,6 +36,8 @@ const (
 	FindingHeapHeader FindingKind = "heap-header-overwritten"
 	// FindingStackSmashing is an array on the stack whose contents continue over a word of its frame.
 	FindingStackSmashing FindingKind = "stack-smashing"
+	// FindingContainer is the use of an element that a container of the C++ library does not have.
+	FindingContainer FindingKind = "container-misuse"
 	// FindingHandledFault is a fault whose handler was left by a jump, of a process that
 	// ended itself with a status.
 	FindingHandledFault FindingKind = "handled-fault"
@@ -80,7 +82,9 @@ type Finding struct {
 	Heap *HeapFacts `json:"heap,omitempty"`
 	// Overrun is the array that was written past its end, of a stack that was smashed; nil: it is not known.
 	Overrun *StackOverrun `json:"overrun,omitempty"`
-	Proof   Proof         `json:"proof"`
+	// Container is the use of a container that FindingContainer is about; nil for others.
+	Container *ContainerUse `json:"container,omitempty"`
+	Proof     Proof         `json:"proof"`
 }
 
 // WaitEdge says that a thread waits for something that another one holds.
@@ -149,6 +153,14 @@ func (f *Finding) Check() error {
 	}
 	if f.Kind == FindingStackSmashing && f.Overrun == nil {
 		return fmt.Errorf("finding %q names no array", f.Kind)
+	}
+	if (f.Kind == FindingContainer) != (f.Container != nil) {
+		return fmt.Errorf("finding %q has the facts of another kind", f.Kind)
+	}
+	if f.Container != nil {
+		if err := f.Container.check(); err != nil {
+			return err
+		}
 	}
 	if f.Damage != nil {
 		return f.Damage.check()

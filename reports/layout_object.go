@@ -22,6 +22,7 @@ func objectFacts(f *evidence.Finding) facts {
 		list = append(list, fact{"beyond", say(plain, objectText(o)+allocatedIn(o))})
 	}
 	list = append(list, mallocFacts(f.Heap)...)
+	list = append(list, containerFacts(f.Container)...)
 	return append(list, overrunFacts(f.Overrun)...)
 }
 
