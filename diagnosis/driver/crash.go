@@ -135,6 +135,7 @@ func (a *analysis) explain(ctx context.Context, replays chan<- struct{}) error {
 		{"scan", a.scan},
 		{"expectations", a.expectations},
 		{"overrun", a.overrunArray},
+		{"containers", a.containerUse},
 		{"damage", a.heapFindings},
 		{"signals", a.handledFaults},
 		{"replays", func() error { return a.replay(ctx, replays) }},

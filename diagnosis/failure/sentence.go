@@ -23,6 +23,8 @@ type Names struct {
 	Through string
 	// Freed says that Pointer is in memory that was freed.
 	Freed bool
+	// Container says what element of a container of the C++ library was used that is not there; empty: it is not known.
+	Container string
 	// Heap describes the failure by the agent's heap; nil if that says nothing.
 	Heap *HeapWords
 	// Threads is how many threads the process has; with more than one the
@@ -49,6 +51,9 @@ func Describe(f *evidence.Failure, names Names) {
 	}
 	if names.Freed && names.Pointer != "" {
 		text += "; " + names.Pointer + " is in freed memory"
+	}
+	if names.Container != "" {
+		text += "; " + names.Container
 	}
 	f.Sentence = evidence.Say(text)
 }
