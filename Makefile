@@ -7,7 +7,7 @@ ALL = ./... ./bench/...
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -75,6 +75,10 @@ cases: setup-test
 # Misuses of the heap in plain cores, with the installed glibc and those of GLIBC: docs/malloc.md.
 malloc: setup-test
 	DIAGNOSE_MATRIX=full DIAGNOSE_GLIBC="$(GLIBC)" scripts/with-cores $(GO) test -timeout 60m -count 1 -v -run 'TestMalloc$$' ./diagnosis/driver
+
+# Containers of the C++ library in plain cores and under the agent: docs/containers.md.
+containers: setup-test
+	DIAGNOSE_MATRIX=full DIAGNOSE_CONTAINERS=$(CURDIR)/docs/containers.md scripts/with-cores $(GO) test -timeout 60m -count 1 -v -run 'TestContainers$$' ./diagnosis/driver
 
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test
