@@ -77,6 +77,8 @@ type SeenAccess struct {
 	// Stack begins with the program's own code that is responsible, at Site.
 	Stack Stack `json:"stack"`
 	Site  *Site `json:"site,omitempty"`
+	// Library is the outermost function of a library by which the code at Site made it; empty: none is known.
+	Library string `json:"library_function,omitempty"`
 	// Handler is the name of the signal whose handler it was made in.
 	Handler string `json:"handler,omitempty"`
 	// Call is the system call that made it.
@@ -223,6 +225,8 @@ type Cause struct {
 	Interleaving *Interleaving `json:"interleaving,omitempty"`
 	Object       *HeapObject   `json:"object,omitempty"`
 	Experiments  []Experiment  `json:"experiments,omitempty"`
+	// Invalidated is the call of a container's function that freed Object; nil: it was freed otherwise, or it is not known.
+	Invalidated *Invalidation `json:"invalidated,omitempty"`
 	// Rivals are the things that unrelated causes name, without which the run passes as well.
 	Rivals []string `json:"rivals,omitempty"`
 	// Stale says that the store was made through a pointer that had been stored before the memory was

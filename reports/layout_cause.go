@@ -98,6 +98,9 @@ func told(title string, summary style, c *evidence.Cause) []block {
 	if c.Object != nil {
 		list = append(list, fact{"object", say(plain, objectText(c.Object)+allocatedIn(c.Object))})
 	}
+	if c.Invalidated != nil {
+		list = append(list, fact{"freed by", say(plain, invalidationText(c.Invalidated))})
+	}
 	for i := 0; i < len(c.Experiments); {
 		n := 1
 		for i+n < len(c.Experiments) && c.Experiments[i+n] == c.Experiments[i] {

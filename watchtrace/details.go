@@ -170,7 +170,7 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	if a.By == evidence.ByCall {
 		x.Call = p.callOf(a)
 	}
-	x.Stack, x.Site = stackAt(process, s, h)
+	x.Stack, x.Site, x.Library = stackAt(process, s, h)
 	return x
 }
 
@@ -243,15 +243,18 @@ func (p *Plan) callOf(a *evidence.Access) string {
 }
 
 // stackAt returns the stack of a thread that is stopped after an access, from
-// the responsible code of the program outward.
-func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence.Stack, *evidence.Site) {
+// the responsible code of the program outward, and the library's function that this code called.
+func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (stack evidence.Stack, site *evidence.Site, library string) {
 	at := evidence.Addr(0)
 	if h.By != evidence.ByCall {
 		at = h.PC
 	}
 	stack, own := walkedStack(process, at)
 	if own < 0 {
-		return stack, nil
+		return stack, nil, ""
+	}
+	if own > 0 {
+		library = stack.Frames[own-1].Site.Function
 	}
 	if h.Caller != 0 {
 		stack.Frames = stack.Frames[own:] // without what the program called
@@ -260,7 +263,7 @@ func stackAt(process *image.Process, s *replay.Stopped, h *replay.Hit) (evidence
 	for i := range stack.Frames {
 		stack.Frames[i].Index = i
 	}
-	return stack, &stack.Frames[own].Site
+	return stack, &stack.Frames[own].Site, library
 }
 
 // StackAfterCall returns the stack of the failing thread of a process that a replay has

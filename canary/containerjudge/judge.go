@@ -253,32 +253,9 @@ func (j *judge) through(i *iterator, function string) *evidence.ContainerUse {
 	if freed == nil {
 		return nil
 	}
-	u := &evidence.ContainerUse{Misuse: evidence.MisuseStale, Iterator: i.facts(), Function: function, Invalidated: invalidated(freed.Call)}
+	u := &evidence.ContainerUse{Misuse: evidence.MisuseStale, Iterator: i.facts(), Function: function, Invalidated: image.InvalidatedBy(freed.Call)}
 	if len(others) == 1 {
 		u.Container = others[0].facts()
 	}
 	return u
-}
-
-// invalidated is the library's function that freed an element; nil: it is not known.
-func invalidated(call *evidence.HeapCall) *evidence.Invalidation {
-	if call == nil {
-		return nil
-	}
-	frames := call.Stack.Frames
-	for i := range frames {
-		if image.LibraryCode(&frames[i].Site) {
-			continue
-		}
-		if i == 0 || !isStandard(frames[i-1].Site.Function) {
-			return nil
-		}
-		site := frames[i].Site
-		out := &evidence.Invalidation{Function: evidence.ShortName(frames[i-1].Site.Function), Site: &site}
-		if call.Thread != nil {
-			out.Thread = call.Thread.Ref
-		}
-		return out
-	}
-	return nil
 }

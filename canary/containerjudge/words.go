@@ -8,8 +8,20 @@ import (
 	"diagnose/internal/wording"
 )
 
-// Summary is one sentence about the use of a container, without a final stop.
+// Summary is one sentence about the use of a container, without a final stop, with the call that freed its element.
 func Summary(u *evidence.ContainerUse) string {
+	text := Clause(u)
+	if i := u.Invalidated; i != nil {
+		text += "; " + i.Function + " freed it"
+		if i.Site != nil && i.Site.File != "" {
+			text += fmt.Sprintf(", called in %s (%s:%d)", evidence.ShortName(i.Site.Function), path.Base(i.Site.File), i.Site.Line)
+		}
+	}
+	return text
+}
+
+// Clause is the same without that call.
+func Clause(u *evidence.ContainerUse) string {
 	c := u.Container
 	switch u.Misuse {
 	case evidence.MisuseIndex:
@@ -37,12 +49,6 @@ func Summary(u *evidence.ContainerUse) string {
 	text += " points to freed memory"
 	if c != nil {
 		text += fmt.Sprintf(" and to no element of %s", nameOf(c))
-	}
-	if i := u.Invalidated; i != nil {
-		text += "; " + i.Function + " freed it"
-		if i.Site != nil && i.Site.File != "" {
-			text += fmt.Sprintf(", called in %s (%s:%d)", evidence.ShortName(i.Site.Function), path.Base(i.Site.File), i.Site.Line)
-		}
 	}
 	return text
 }

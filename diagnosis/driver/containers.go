@@ -21,7 +21,7 @@ func (a *analysis) containerUse() error {
 	found := evidence.Finding{Kind: evidence.FindingContainer, Summary: containerjudge.Summary(u), Container: u, Site: f.Site,
 		Threads: []evidence.ThreadRef{a.thread.Ref}, Proof: evidence.Inferred}
 	a.result.Findings = append(said([]evidence.Finding{found}), a.result.Findings...)
-	a.names.Container = found.Summary
+	a.names.Container = containerjudge.Clause(u) // the heap's words have the free
 	a.resay()
 	return nil
 }

@@ -371,7 +371,11 @@ func (c *chain) freedCause() *evidence.Cause {
 	if c.victim.kind == evidence.CauseDoubleFree {
 		again = "frees"
 	}
+	out.Invalidated = c.invalidation(out.Site)
 	out.Summary = fmt.Sprintf("%s freed the object of %s", c.freedText(), sizeText(f.Object))
+	if i := out.Invalidated; i != nil {
+		out.Summary = c.invalidatedText(i)
+	}
 	s, known := c.Case.Failure.Site, evidence.FromCore
 	if c.victim.use && f.Site != nil {
 		s, known = f.Site, f.Proof
@@ -380,6 +384,9 @@ func (c *chain) freedCause() *evidence.Cause {
 		out.Summary += fmt.Sprintf(", which %s still %s", siteText(s), again)
 	}
 	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &c.made.seen, Proof: evidence.Replayed}}
+	if out.Invalidated != nil {
+		out.Story = append(out.Story, c.containerSteps()...)
+	}
 	if s != nil {
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
 	}

@@ -222,8 +222,14 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if v.finding != nil {
 		out.Object = v.finding.Object
 	}
+	if o := x.objectOf(named); named.End == provenance.Freed && o != nil {
+		out.Invalidated = image.InvalidatedBy(o.Freed)
+	}
 	out.Story = x.story(w)
 	out.Summary = x.summary(v, named, out.Site)
+	if i := out.Invalidated; i != nil {
+		out.Summary = fmt.Sprintf("%s, called in %s, freed memory%s", i.Function, siteText(out.Site), x.uses(named))
+	}
 	return out
 }
 
