@@ -3,6 +3,7 @@ package containerjudge
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/internal/wording"
@@ -53,10 +54,11 @@ func Clause(u *evidence.ContainerUse) string {
 	return text
 }
 
-// nameOf is the program's name for a container and its type.
+// nameOf is the program's name for a container and its class. The arguments of the template are among the facts.
 func nameOf(c *evidence.Container) string {
+	class, _, _ := strings.Cut(c.Type, "<")
 	if c.Name == "" {
-		return fmt.Sprintf("the %s at %v", c.Type, c.Addr)
+		return fmt.Sprintf("the %s at %v", class, c.Addr)
 	}
-	return fmt.Sprintf("%s (%s)", c.Name, c.Type)
+	return fmt.Sprintf("%s (%s)", c.Name, class)
 }

@@ -48,6 +48,6 @@ func (c *chain) containerSteps() []evidence.CauseStep {
 	if u == nil || u.Container == nil || u.Container.Name == "" {
 		return nil
 	}
-	return []evidence.CauseStep{{Text: fmt.Sprintf("%s points to no element of %s (%s) any more", u.Iterator.Name, u.Container.Name, u.Container.Type),
+	return []evidence.CauseStep{{Text: fmt.Sprintf("%s points to no element of %s any more", u.Iterator.Name, u.Container.Name),
 		Site: c.Case.Failure.Site, Proof: evidence.Inferred}}
 }
