@@ -33,7 +33,8 @@ const (
 // Container is an object of a container type. Its layout was checked in memory.
 type Container struct {
 	// Name is the program's expression for it; empty: none is known.
-	Name string        `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Type is the whole type, as the debug information has it: "std::vector<int, std::allocator<int> >".
 	Type string        `json:"type"`
 	Kind ContainerKind `json:"kind"`
 	Addr Addr          `json:"addr"`
@@ -45,6 +46,7 @@ type Container struct {
 type ContainerIterator struct {
 	// Name is the program's variable; empty: it is a temporary object, or not known.
 	Name string `json:"name,omitempty"`
+	// Type is the whole type; empty: it is not known.
 	Type string `json:"type,omitempty"`
 	// Position is the address of its element, or of the node that has it.
 	Position Addr `json:"position"`
