@@ -82,6 +82,8 @@ func (l *Limit) processWords() (string, bool) {
 			return "a header of the heap is overwritten: objects after it were counted from the next whole ones on", true
 		}
 		return fmt.Sprintf("%d headers of the heap are overwritten: objects after them were counted from the next whole ones on", l.Count), true
+	case LimitRaceReport:
+		return fmt.Sprintf("not all of the race detector's report %s was read: %s", l.Subject, l.Reason), true
 	case LimitLeaks:
 		return "which objects no pointer leads to is not known: " + l.Reason, true
 	case LimitMissingMemory:

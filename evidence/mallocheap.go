@@ -49,6 +49,7 @@ type MallocArena struct {
 	Main bool `json:"main,omitempty"`
 	// SystemBytes is the memory that it got from the kernel.
 	SystemBytes uint64 `json:"system_bytes"`
+	// LiveObjects counts its live objects, LiveBytes what they hold together.
 	LiveObjects uint64 `json:"live_objects"`
 	LiveBytes   uint64 `json:"live_bytes"`
 	// Free counts the free pieces between objects, those in the threads' lists included, FreeBytes is their memory with its headers, and
@@ -61,6 +62,7 @@ type MallocArena struct {
 
 // MallocSize is the live objects of one size.
 type MallocSize struct {
+	// Size is in bytes, Objects their number, Bytes what they hold together.
 	Size    uint64 `json:"size"`
 	Objects uint64 `json:"objects"`
 	Bytes   uint64 `json:"bytes"`
@@ -92,6 +94,7 @@ const (
 
 // MallocKind is a type of objects of the heap. Without a name it is not known.
 type MallocKind struct {
+	// Name is as in the program's language; empty: the type is not known.
 	Name  string      `json:"name,omitempty"`
 	Shape MallocShape `json:"shape,omitempty"`
 	Basis MallocBasis `json:"basis,omitempty"`
@@ -102,6 +105,7 @@ type MallocKind struct {
 // MallocType is the live objects of one type.
 type MallocType struct {
 	MallocKind
+	// Objects is their number, Bytes what they hold together, Largest the size of the largest.
 	Objects uint64 `json:"objects"`
 	Bytes   uint64 `json:"bytes"`
 	Largest uint64 `json:"largest"`
@@ -109,7 +113,8 @@ type MallocType struct {
 
 // MallocObject is a live object.
 type MallocObject struct {
-	Addr Addr       `json:"addr"`
+	Addr Addr `json:"addr"`
+	// Size is in bytes.
 	Size uint64     `json:"size"`
 	Type MallocKind `json:"type"`
 	// Mapped: malloc mapped it for itself.
@@ -125,12 +130,13 @@ type MallocObject struct {
 type MallocLeaks struct {
 	// Proof is Inferred.
 	Proof Proof `json:"proof"`
-	// Direct are those that no other unreachable object leads to, and one of each cycle; Indirect are those that others lead to.
+	// Direct counts those that no other unreachable object leads to, and one of each cycle; Indirect those that others lead to. DirectBytes
+	// and IndirectBytes are what they hold.
 	Direct        uint64 `json:"direct"`
 	DirectBytes   uint64 `json:"direct_bytes"`
 	Indirect      uint64 `json:"indirect"`
 	IndirectBytes uint64 `json:"indirect_bytes"`
-	// Interior counts the live objects that are reachable only over a pointer to the middle of an object. They are no leaks here, nor for LeakSanitizer;
+	// Interior counts the live objects, and InteriorBytes their bytes, that are reachable only over a pointer to the middle of an object. They are no leaks here, nor for LeakSanitizer;
 	// memcheck calls them possibly lost.
 	Interior      uint64 `json:"interior"`
 	InteriorBytes uint64 `json:"interior_bytes"`
@@ -146,9 +152,10 @@ type MallocLeaks struct {
 
 // MallocLeak is the direct leaks of one type and size.
 type MallocLeak struct {
-	Type    MallocKind `json:"type"`
-	Size    uint64     `json:"size"`
-	Objects uint64     `json:"objects"`
+	Type MallocKind `json:"type"`
+	// Size is that of each in bytes, Objects their number.
+	Size    uint64 `json:"size"`
+	Objects uint64 `json:"objects"`
 	// Indirect and IndirectBytes are of the objects that these lead to. One to which several groups lead is counted in one.
 	Indirect      uint64 `json:"indirect"`
 	IndirectBytes uint64 `json:"indirect_bytes"`

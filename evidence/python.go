@@ -17,7 +17,8 @@ type PythonStack struct {
 type PythonFrame struct {
 	// Function is the qualified name, with that of the class: "Reader.next".
 	Function string `json:"function"`
-	File     string `json:"file"`
+	// File is as in the code object.
+	File string `json:"file"`
 	// Line is that of the instruction that was executed; 0: it has none.
 	Line int `json:"line,omitempty"`
 }

@@ -17,6 +17,7 @@ type DataRace struct {
 
 // RaceAccess is an access of a DataRace.
 type RaceAccess struct {
+	// Write: it stored something; otherwise it read.
 	Write bool `json:"write"`
 	Addr  Addr `json:"addr"`
 	// Goroutine is the detector's number, 0 that of the main one. It is not the runtime's.
@@ -27,6 +28,7 @@ type RaceAccess struct {
 
 // RaceGoroutine is where a goroutine was created.
 type RaceGoroutine struct {
+	// Goroutine is the detector's number.
 	Goroutine int `json:"goroutine"`
 	// Finished: it had ended when the race was reported.
 	Finished bool   `json:"finished,omitempty"`
