@@ -19,7 +19,7 @@ func (w *work) memory() error {
 	if proved, err := w.usedFreed(); proved || err != nil {
 		return err
 	}
-	if w.decidedBroken() || w.mistyped() {
+	if w.decidedBroken() || w.mistyped() || w.unpassed() {
 		return nil
 	}
 	victims := w.victims()

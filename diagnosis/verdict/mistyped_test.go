@@ -13,10 +13,15 @@ import (
 
 // TestMistyped: an argument whose type is not the parameter's is the cause of what its value led to, where the call is marked BUG; types
 // that differ and were meant are not, and what the program says is CAUSE is told.
-func TestMistyped(t *testing.T) {
+func TestMistyped(t *testing.T) { markedCauses(t, "mistyped", " passes ") }
+
+// TestUnpassed: the same for formats that take arguments which the call does not have.
+func TestUnpassed(t *testing.T) { markedCauses(t, "formats", "a format that is no constant") }
+
+// markedCauses asks for the cause at the line that each program of a directory marks, and for words in its summary where it is marked BUG.
+func markedCauses(t *testing.T, dir, words string) {
 	crashtest.TracesAccesses(t)
-	programs := recordtest.Programs(t, "../../internal/testdata/mistyped")
-	for _, p := range programs {
+	for _, p := range recordtest.Programs(t, "../../internal/testdata/"+dir) {
 		for _, clang := range []bool{false, true} {
 			for _, level := range []string{"-O0", "-O2"} {
 				name := p.Name + level
@@ -38,10 +43,10 @@ func TestMistyped(t *testing.T) {
 						t.Fatal("no cause is named")
 					}
 					line := marked(t, p.Source)
-					if causes[0].Kind != evidence.CauseBadValue {
+					if k := causes[0].Kind; k != evidence.CauseBadValue && k != evidence.CauseBadInput {
 						t.Errorf("%s: %q", causes[0].Kind, causes[0].Summary)
 					}
-					if c := &causes[0]; c.Site == nil || c.Site.Line != line || strings.Contains(c.Summary, " passes ") != strings.HasSuffix(bugOf(t, p.Source), "BUG */") {
+					if c := &causes[0]; c.Site == nil || c.Site.Line != line || strings.Contains(c.Summary, words) != strings.HasSuffix(bugOf(t, p.Source), "BUG */") {
 						t.Errorf("%+v: %q, want line %d", c.Site, c.Summary, line)
 					}
 				})
