@@ -1,4 +1,4 @@
-/* A line of a file is the format of a message: it takes arguments that nobody passes. */
+/* A line of a file is the format of a message: it takes arguments that the call does not have. */
 // ENDS: SIGSEGV
 #include <stdio.h>
 #include <string.h>
