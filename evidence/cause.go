@@ -225,6 +225,8 @@ type Cause struct {
 	Interleaving *Interleaving `json:"interleaving,omitempty"`
 	Object       *HeapObject   `json:"object,omitempty"`
 	Experiments  []Experiment  `json:"experiments,omitempty"`
+	// Outside is the access outside of a variable or an object that the Summary begins with; nil: it has none.
+	Outside *OutsideAccess `json:"outside,omitempty"`
 	// Invalidated is the call of a container's function that freed Object; nil: it was freed otherwise, or it is not known.
 	Invalidated *Invalidation `json:"invalidated,omitempty"`
 	// Rivals are the things that unrelated causes name, without which the run passes as well.
@@ -251,6 +253,18 @@ type Cause struct {
 	Contradiction *Contradiction `json:"contradiction,omitempty"`
 	// read: the cause is from a document.
 	read bool
+}
+
+// OutsideAccess is an access outside of the memory that the code means.
+type OutsideAccess struct {
+	// Variable is that memory in the program's terms, Size its bytes.
+	Variable string `json:"variable"`
+	Size     uint64 `json:"size"`
+	// Addr is what was accessed; 0: it is not known. Write: it was written; otherwise it was read.
+	Addr  Addr `json:"addr,omitempty"`
+	Write bool `json:"write,omitempty"`
+	// Site is the place of the access.
+	Site *Site `json:"site"`
 }
 
 // Diagnosis is what recordings add to a Case.

@@ -63,6 +63,7 @@ func (c *chain) cause() *evidence.Cause {
 	out.Summary = c.summary(out)
 	if c.outside != nil {
 		out.Summary = outsideText(c.outside) + ": " + out.Summary
+		out.Outside = outsideAccess(c.outside)
 	}
 	out.Story = c.story()
 	out.Open = c.openEnd()

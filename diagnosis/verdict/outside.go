@@ -61,6 +61,11 @@ func (c *chain) outsideOf(l *link, o *staticscan.Outside) (victim, bool) {
 	return victim{}, false
 }
 
+func outsideAccess(o *staticscan.Outside) *evidence.OutsideAccess {
+	site := o.Site
+	return &evidence.OutsideAccess{Variable: o.Array, Size: o.Size, Addr: o.Addr, Write: o.Writes, Site: &site}
+}
+
 // outsideText is the access in a sentence.
 func outsideText(o *staticscan.Outside) string {
 	verb := "reads"
@@ -81,7 +86,7 @@ func outsideText(o *staticscan.Outside) string {
 // anything was stored to.
 func (c *chain) outsideCause() *evidence.Cause {
 	site := c.outside.Site
-	out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside)}
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside), Outside: outsideAccess(c.outside)}
 	if c.outside.Index.Pointer != "" {
 		out.Variable = c.outside.Index.Pointer
 	}

@@ -87,6 +87,9 @@ func (t target) named(c *evidence.Cause) bool {
 	if o := c.Object; o != nil && o.Allocated != nil && t.root(o.Allocated.Site) && t.compatible(c.Kind) {
 		return true // the headline names where the object was allocated
 	}
+	if c.Outside != nil && t.right(c.Outside.Site) && t.compatible(c.Kind) {
+		return true // the headline begins with that access, and then says where its index came from
+	}
 	if i := c.Interleaving; i != nil {
 		if slices.ContainsFunc(i.Failing, func(a evidence.SeenAccess) bool { return t.right(a.Site) }) {
 			return true

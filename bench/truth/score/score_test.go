@@ -76,6 +76,8 @@ func TestCauses(t *testing.T) {
 		"the chain": {causes(evidence.Cause{Site: site(top+"lib/c.c", 1), Proof: evidence.Proved, Story: story(site(top+"lib/a.c", 10), site(top+"lib/c.c", 1))}),
 			&overflow, Root, true},
 		"the violation in the story": {causes(evidence.Cause{Site: site(top+"lib/c.c", 1), Story: story(site(top+"lib/b.c", 20))}), &overflow, Wrong, false},
+		"an access outside":          {causes(evidence.Cause{Kind: evidence.CauseBadValue, Site: site(top+"lib/c.c", 1), Outside: &evidence.OutsideAccess{Site: site("b.c", 20)}}), &overflow, Right, false},
+		"one elsewhere":              {causes(evidence.Cause{Kind: evidence.CauseBadValue, Site: site(top+"lib/c.c", 1), Outside: &evidence.OutsideAccess{Site: site("b.c", 22)}}), &overflow, Wrong, false},
 		"no place":                   {causes(evidence.Cause{Kind: evidence.CauseBadValue}), &overflow, Wrong, false},
 	} {
 		if got := Judge(test.c, test.answer); got != (Score{test.want, test.proved}) {
