@@ -58,6 +58,9 @@ func TestValues(t *testing.T) {
 			if line := wantedLine(t, p.Source); line > 0 && (c.Site == nil || c.Site.Line != line || filepath.Base(c.Site.File) != filepath.Base(p.Source)) {
 				t.Errorf("it is at %+v, and not in line %d", c.Site, line)
 			}
+			if outside := test.name == "read_outside"; outside != (c.Outside != nil && c.Outside.Variable == "cells") {
+				t.Errorf("the access outside is %+v", c.Outside)
+			}
 			if test.hops > 0 {
 				checkHops(t, c, test.hops)
 			}
