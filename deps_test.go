@@ -42,7 +42,7 @@ var allowed = map[string]string{
 	"replay/launch":            "replay/ptrace",
 	"replay/record/eventlog":   "agent internal/siginfo",
 	"replay/record/integrity":  "agent replay/record replay/record/eventlog",
-	"replay/recorder":          "internal/siginfo agent replay/corefile replay/launch replay/ptrace replay/record replay/record/eventlog replay/recorder/limits replay/recorder/schedule replay/recorder/sites replay/recorder/started",
+	"replay/recorder":          "internal/futex internal/siginfo agent replay/corefile replay/launch replay/ptrace replay/record replay/record/eventlog replay/recorder/limits replay/recorder/schedule replay/recorder/sites replay/recorder/started",
 	"replay/recorder/sites":    "agent image/object image/x86 internal/privatefile internal/procmaps replay/corefile replay/ptrace replay/record replay/record/eventlog",
 	"replay/recorder/started":  "image/object replay/launch replay/ptrace replay/record",
 	"replay/recorder/schedule": "agent replay/ptrace replay/record replay/record/eventlog replay/recorder/sites",

@@ -260,7 +260,7 @@ type OutsideAccess struct {
 	// Variable is that memory in the program's terms, Size its bytes.
 	Variable string `json:"variable"`
 	Size     uint64 `json:"size"`
-	// Addr is what was accessed; 0: it is not known. Write: it was written; otherwise it was read.
+	// Addr is the address of the access; 0: it is not known. Write: it stored something; otherwise it read.
 	Addr  Addr `json:"addr,omitempty"`
 	Write bool `json:"write,omitempty"`
 	// Site is the place of the access.

@@ -62,7 +62,8 @@ func (w waitReader) waitingCall(r *agent.RawRThread, f *agent.RawFrame, s *unwin
 	case eventlog.KindCond:
 		now, err := image.Uint32(w.process, c.Object+failure.CondSequence)
 		if err == nil {
-			c.What, c.Timed, c.Came = evidence.WaitCondition, !calls(s, "pthread_cond_wait"), now != r.CondSequence
+			asleep := w.failing[0].Manifest.Outcome.Asleep[r.Index] == c.Object+failure.CondSequence
+			c.What, c.Timed, c.Came = evidence.WaitCondition, !calls(s, "pthread_cond_wait"), now != r.CondSequence && !asleep
 		}
 		return c
 	case eventlog.KindBarrier:

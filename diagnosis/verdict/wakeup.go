@@ -12,6 +12,7 @@ import (
 // wakeCall is a call of a thread to a condition variable or a semaphore.
 type wakeCall struct {
 	wakes    bool // it signals or posts; else it waits
+	all      bool // it wakes all that wait
 	woke     bool // a thread waited: of a futex the kernel says so, of the others it is not known
 	object   evidence.Addr
 	thread   uint32
@@ -115,11 +116,22 @@ func (k *wakeups) missing(e *evidence.WaitEdge) *missingWakeup {
 			m.waits[c.thread], m.first, m.last = c.ordinal, i, max(m.last, i)
 		}
 	}
-	if len(m.waits) != len(waiting) || slices.ContainsFunc(m.calls[m.first:], func(c wakeCall) bool { return c.wakes }) {
-		return nil // some signal came after that, and woke another thread
+	if len(m.waits) != len(waiting) || slices.ContainsFunc(m.calls[m.first:], func(c wakeCall) bool { return c.wakes && (c.all || !k.asleep(m)) }) {
+		return nil // some signal came after that, and it is not known that it woke another thread
 	}
 	k.tell(m)
 	return m
+}
+
+// asleep reports whether the kernel still had all waiting threads of a condition variable asleep when the process was ended: each signal
+// of after their waits has ended another one.
+func (k *wakeups) asleep(m *missingWakeup) bool {
+	for thread := range m.waits {
+		if k.rec.Manifest.Outcome.Asleep[thread] == 0 {
+			return false
+		}
+	}
+	return m.edge.What == evidence.WaitCondition
 }
 
 // tell words the cause.
@@ -160,6 +172,11 @@ func (k *wakeups) tell(m *missingWakeup) {
 		step(fmt.Sprintf("%s posts %s for the last time", k.threadText(wake.thread), m.Variable), k.siteBefore(wake.returnTo))
 		step(waited, m.Site)
 		step("no thread posts it after that, up to the end of the recording", nil)
+	case wakeAt > m.first:
+		m.Summary = fmt.Sprintf("%s waits for %s; its last signal, by %s, ended the wait of another thread, and no thread %s it afterwards", waiter, m.Variable, k.threadText(wake.thread), verb)
+		step(waited, m.Site)
+		step(fmt.Sprintf("%s %s %s", k.threadText(wake.thread), verb, m.Variable), k.siteBefore(wake.returnTo))
+		step(fmt.Sprintf("no thread %s it after that, up to the end of the recording", verb), nil)
 	default:
 		// Where some thread had waited by then, the signal may have woken it.
 		kind, again := "", " again"

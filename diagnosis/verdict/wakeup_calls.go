@@ -30,13 +30,15 @@ func (k *wakeups) seeCalls() error {
 	}
 	for kind := range kinds {
 		for wakes, names := range map[bool][]string{true: wakeFunctions[kind].wake, false: wakeFunctions[kind].wait} {
-			breaks, err := k.breaks(names, func(s *replay.Stopped, object evidence.Addr) error {
-				return k.see(s, wakeCall{wakes: wakes, object: object})
-			})
-			if err != nil {
-				return err
+			for _, name := range names {
+				breaks, err := k.breaks([]string{name}, func(s *replay.Stopped, object evidence.Addr) error {
+					return k.see(s, wakeCall{wakes: wakes, all: name == "pthread_cond_broadcast", object: object})
+				})
+				if err != nil {
+					return err
+				}
+				opts.Breaks = append(opts.Breaks, breaks...)
 			}
-			opts.Breaks = append(opts.Breaks, breaks...)
 		}
 	}
 	if futexes {

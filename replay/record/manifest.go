@@ -225,6 +225,8 @@ type Outcome struct {
 	// Relocked counts, by thread, the mutexes that it had taken without an event since its last
 	// one, if the process was ended by a signal that leaves no core.
 	Relocked map[uint32]uint64 `json:"relocked,omitempty"`
+	// Asleep are the threads that slept in the kernel on a futex when that signal came, with its address.
+	Asleep map[uint32]evidence.Addr `json:"asleep,omitempty"`
 	// Cut is how the process ended, if the recording ended before it; nil: not known.
 	Cut *Outcome `json:"cut,omitempty"`
 	// MemoryKills is how many processes the kernel killed for lack of memory between the start

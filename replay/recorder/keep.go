@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/evidence"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
@@ -307,6 +308,7 @@ type recording struct {
 	misuse    uint64          // mismatched frees
 	ending    *record.Outcome // how the process is about to end
 	relocked  map[uint32]uint64
+	asleep    map[uint32]evidence.Addr
 	closed    bool
 	cut       bool         // the engine ended it before the process did
 	broken    bool         // could not be written; said once

@@ -170,7 +170,7 @@ func (p *process) outcome(status syscall.WaitStatus) record.Outcome {
 	}
 	o.Evidence, o.Mismatched, o.MemoryKills = r.evidence, r.misuse, r.run.killedMeanwhile(&o)
 	if o.Kind == record.OutcomeSignal {
-		o.Relocked = r.relocked
+		o.Relocked, o.Asleep = r.relocked, r.asleep
 	}
 	return o
 }

@@ -54,7 +54,7 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 	case record.DumpsCore(s):
 		return t.fatal(x, s, info)
 	case ends(s):
-		r.noteRelocked()
+		r.noteRelocked(x)
 	}
 	return x.proceed(s)
 }

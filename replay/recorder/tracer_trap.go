@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/agent"
+	"diagnose/evidence"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
@@ -287,11 +288,15 @@ func (r *recording) place(tid int) (index uint32, ordinal uint64) {
 
 // noteRelocked notes what a replay must know about an end without a core. Threads that still
 // run may take more mutexes meanwhile. The replay does not reach those.
-func (r *recording) noteRelocked() {
-	r.relocked = map[uint32]uint64{}
+func (r *recording) noteRelocked(x *tracee) {
+	r.relocked, r.asleep = map[uint32]uint64{}, map[uint32]evidence.Addr{}
+	words := sleepers(x)
 	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
 		if raw.State != agent.REnded {
 			r.relocked[i] = raw.BudgetStart - raw.Budget
+			if word := words[int(raw.RealTID)]; word != 0 {
+				r.asleep[i] = word
+			}
 		}
 		return true
 	})
