@@ -108,7 +108,8 @@ func TestFreedTextDecides(t *testing.T) {
 		{"message.c", message, "clang", "-O0", []string{"drop"}, "SIGABRT", "load (message.c:11) freed the object of 58 bytes"},
 		{"growing.c", growing, "gcc", "-O0", nil, "SIGABRT", "add (growing.c:12) freed the object of 32 bytes"},
 		{"growing.c", growing, "clang", "-O2", nil, "SIGABRT", "add (growing.c:12) freed the object of 32 bytes"},
-		{"viewed.cc", viewed, "g++", "-O2", []string{}, "exit 3", "main (viewed.cc:13) freed the object of 45 bytes"},
+		{"viewed.cc", viewed, "g++", "-O2", []string{}, "exit 3",
+			"std::basic_string<char, std::char_traits<char>, std::allocator<char> >::~basic_string, called in main (viewed.cc:13), freed the object of 45 bytes"},
 		{"harmless.c", harmless, "gcc", "-O1", nil, "exit 2", ""},
 	} {
 		t.Run(x.source+x.compiler+x.level, func(t *testing.T) {
