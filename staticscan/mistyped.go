@@ -54,12 +54,34 @@ func MistypedArguments(in Input, frame int) []Mistyped {
 			}
 			continue
 		}
-		if _, isAddress := s.addressTerms(n); !isAddress && e.typ != nil && !passes(p.Type, e.typ) {
+		if _, isAddress := s.addressTerms(n); !isAddress && e.typ != nil && !passes(p.Type, e.typ) && !s.otherPasses(n, p.Type) {
 			x.ArgumentType, x.Number = e.typ.Name(), e.typ.Kind() != debuginfo.KindPointer
 			list = append(list, x)
 		}
 	}
 	return list
+}
+
+// otherPasses reports whether one of the variables that share a register with a value may have been meant for a parameter: of a pointer
+// and its casts, which of them was passed cannot be told.
+func (s *backwardSlice) otherPasses(n *node, parameter debuginfo.Type) bool {
+	for range maxDepth {
+		if n == nil {
+			return false
+		}
+		if n.reg.General() {
+			for _, v := range s.visible(n.pos) {
+				if v.inRegister && v.register == n.reg && passes(parameter, v.Type) {
+					return true
+				}
+			}
+		}
+		if n.op != opCopy {
+			return false
+		}
+		n = n.a
+	}
+	return false
 }
 
 // resultType is the type of what a call returned, if the value is that; nil: it is not known.
