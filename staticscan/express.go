@@ -14,6 +14,8 @@ import (
 type expression struct {
 	text string
 	typ  debuginfo.Type
+	// choice: it is one of several members of a union, and which one is meant is not known.
+	choice bool
 	// result: the text says which call returned the value; it is no expression of the program.
 	result bool
 }
@@ -88,7 +90,7 @@ func (s *backwardSlice) describeLoad(n *node, depth int) (expression, bool) {
 	if addr, ok := s.location(n); ok && n.at.kind == stack {
 		if v, ok := s.memoryVariable(addr, n.pos); ok {
 			p := walk(v.Type, int64(addr-v.addr), int64(n.size), n.at.varies)
-			return expression{text: v.Name + p.path, typ: p.typ}, true
+			return expression{text: v.Name + p.path, typ: p.typ, choice: p.choice}, true
 		}
 		// A spilled register has no name, but what was spilled may have.
 		return s.describe(n.stored, depth+1)
@@ -199,7 +201,7 @@ func (s *backwardSlice) deref(base expression, offset int64, size int, index []t
 	width := int64(max(size, 1))
 	if len(index) == 0 {
 		text, p, ok := through(base.text, base.typ, offset, width, false)
-		return expression{text: text, typ: p.typ}, ok
+		return expression{text: text, typ: p.typ, choice: p.choice}, ok
 	}
 	if _, _, ok := through(base.text, base.typ, offset, width, false); !ok {
 		return expression{}, false
@@ -209,11 +211,11 @@ func (s *backwardSlice) deref(base expression, offset int64, size int, index []t
 		inside := ((offset % target.Size()) + target.Size()) % target.Size()
 		p := walk(target, inside, width, false)
 		word := s.indexText(index[0], target.Size(), (offset-inside)/target.Size(), depth)
-		return expression{text: grouped(base.text) + "[" + word + "]" + p.path, typ: p.typ}, true
+		return expression{text: grouped(base.text) + "[" + word + "]" + p.path, typ: p.typ, choice: p.choice}, true
 	}
 	p := walk(target, offset, width, true)
 	text := dereference(base.text, "", p.path, base.typ.Reference())
-	return expression{text: s.fillIndex(text, index, p, depth), typ: p.typ}, true
+	return expression{text: s.fillIndex(text, index, p, depth), typ: p.typ, choice: p.choice}, true
 }
 
 // indexText writes an index, plus a constant part.
@@ -248,9 +250,9 @@ func (s *backwardSlice) placeInVariable(terms []term, offset int64, size, pos, d
 	if s.isDataOrTLS(uint64(offset)) || len(terms) == 0 && s.isStatic(uint64(offset)) {
 		g := s.nameData(evidence.Addr(offset), width, len(terms) > 0, s.codeAt(pos))
 		if len(terms) == 0 {
-			return expression{text: g.name, typ: g.typ}, true
+			return expression{text: g.name, typ: g.typ, choice: g.choice}, true
 		}
-		return expression{text: s.fillIndex(g.name, terms, part{}, depth), typ: g.typ}, true
+		return expression{text: s.fillIndex(g.name, terms, part{}, depth), typ: g.typ, choice: g.choice}, true
 	}
 	for i, t := range terms {
 		start, ok := s.frameAddress(t)
@@ -268,7 +270,7 @@ func (s *backwardSlice) placeInVariable(terms []term, offset int64, size, pos, d
 		if len(rest) > 0 {
 			text = s.fillIndex(text, rest, p, depth)
 		}
-		return expression{text: text, typ: p.typ}, true
+		return expression{text: text, typ: p.typ, choice: p.choice}, true
 	}
 	return expression{}, false
 }

@@ -40,7 +40,7 @@ func MistypedArguments(in Input, frame int) []Mistyped {
 	for _, p := range called.parameters() {
 		n := s.register(s.now, p.register, 0)
 		e, ok := s.describe(n, 0)
-		if !ok {
+		if !ok || e.choice {
 			continue
 		}
 		if e.result {

@@ -16,8 +16,9 @@ type part struct {
 	// an array with unknown index those of the array.
 	offset, size int64
 	array        debuginfo.Type // that array
-	// exact: the path names one place, with no rest that has no name.
-	exact bool
+	// exact: the path names one place, with no rest that has no name. choice: the place is in several members of a union, and the path
+	// names one of them.
+	exact, choice bool
 }
 
 // maxNesting bounds the walk into types that contain themselves, which only
@@ -46,6 +47,7 @@ func walk(t debuginfo.Type, offset, size int64, varies bool) part {
 				return p.unnamed(rest)
 			}
 			next, inner = m.Type, rest-m.Offset
+			p.choice = p.choice || t.Kind() == debuginfo.KindUnion && len(t.Members()) > 1
 			if !m.Base && m.Name != "" {
 				step = "." + m.Name
 			}

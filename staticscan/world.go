@@ -234,6 +234,8 @@ type named struct {
 	// array is its type.
 	whole bool
 	array debuginfo.Type
+	// choice: as of a part.
+	choice bool
 }
 
 // nameData names size bytes of static data.
@@ -260,7 +262,7 @@ func (w *processView) nameData(addr evidence.Addr, size int, varies bool, hint e
 		return n
 	}
 	p := walk(g.typ, offset, int64(size), varies)
-	n.name, n.typ = g.name+p.path, p.typ
+	n.name, n.typ, n.choice = g.name+p.path, p.typ, p.choice
 	if !varies {
 		return n
 	}
