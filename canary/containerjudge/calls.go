@@ -191,7 +191,7 @@ func thisOf(variables []debuginfo.Variable) debuginfo.Type {
 // frame of the member function has the container and the index.
 func (j *judge) refused() *evidence.ContainerUse {
 	for i := range j.Frames[:min(len(j.Frames), mostInner)] {
-		f := frameOf(&j.Input, i)
+		f := value.FrameIn(j.Process, j.Thread, j.Frames, i)
 		if f == nil {
 			continue
 		}

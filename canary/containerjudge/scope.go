@@ -97,26 +97,9 @@ func ownCode(f unwind.Frame) bool {
 	return slices.ContainsFunc(f.Calls, func(c image.SymbolizedCall) bool { return !image.LibraryCode(&c.Site) })
 }
 
-// frameOf is the context of a frame's variables; nil: its code is in no object.
-func frameOf(in *Input, i int) *value.Frame {
-	const callers = 3
-	var first *value.Frame
-	link := &first
-	for k := i; k < min(i+1+callers, len(in.Frames)); k++ {
-		f := &in.Frames[k]
-		m := in.Process.ModuleAt(f.PC())
-		if m == nil {
-			break
-		}
-		next := &value.Frame{Process: in.Process, Thread: in.Thread, Module: m, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-		*link, link = next, &next.Caller
-	}
-	return first
-}
-
 // addFrame adds the variables of a frame and of the functions inlined there.
 func (s *scope) addFrame(in *Input, i int) {
-	f := frameOf(in, i)
+	f := value.FrameIn(in.Process, in.Thread, in.Frames, i)
 	if f == nil {
 		return
 	}
@@ -142,7 +125,7 @@ func (s *scope) addFrame(in *Input, i int) {
 }
 
 func (s *scope) addGlobals(in *Input, i int) {
-	f := frameOf(in, i)
+	f := value.FrameIn(in.Process, in.Thread, in.Frames, i)
 	if f == nil || image.RuntimeModule(f.Module.Path) {
 		return
 	}

@@ -101,26 +101,10 @@ func (sp *stoppedProcess) recordedThread(number uint32) evidence.ThreadRef {
 	return evidence.ThreadRef{Number: int(number), Recorded: int(number)}
 }
 
-// callers is how many callers of a frame are searched for the arguments that the frame itself has
-// lost.
-const callers = 3
-
 // valueFrame is the context in which a frame's variables are read; nil for
 // code outside every object.
 func (sp *stoppedProcess) valueFrame(g *group, i int) *value.Frame {
-	var first *value.Frame
-	link := &first
-	for j := i; j < min(i+1+callers, len(g.stack.Frames)); j++ {
-		f := &g.stack.Frames[j]
-		module := sp.process.ModuleAt(f.PC())
-		if module == nil {
-			break
-		}
-		frame := &value.Frame{Process: sp.process, Thread: g.threads[0], Module: module,
-			Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-		*link, link = frame, &frame.Caller
-	}
-	return first
+	return value.FrameIn(sp.process, g.threads[0], g.stack.Frames, i)
 }
 
 // handlers counts the signal handlers on the stack of the thread under judgement.

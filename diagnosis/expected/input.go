@@ -6,7 +6,6 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
-	"diagnose/image/value"
 	"diagnose/staticscan"
 )
 
@@ -26,25 +25,6 @@ type Input struct {
 // usable reports whether there is anything to compare.
 func (in *Input) usable() bool {
 	return in.Process != nil && in.Thread != nil && in.Failure != nil && len(in.Frames) > 0
-}
-
-// maxCallers bounds the frames that are searched for the arguments which a frame has lost.
-const maxCallers = 3
-
-// valueFrame is the context in which the variables of a frame are read; nil for code outside of every object.
-func (in *Input) valueFrame(i int) *value.Frame {
-	var first *value.Frame
-	next := &first
-	for j := i; j < min(i+1+maxCallers, len(in.Frames)); j++ {
-		f := &in.Frames[j]
-		m := in.Process.ModuleAt(f.PC())
-		if m == nil {
-			break
-		}
-		frame := &value.Frame{Process: in.Process, Thread: in.Thread, Module: m, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-		*next, next = frame, &frame.Caller
-	}
-	return first
 }
 
 // siteFrame is the frame with the failure's place and the level of its inline chain; -1: none has it.

@@ -24,7 +24,7 @@ func (in *Input) scopeAt(frame, level int) *scope {
 	if frame < 0 {
 		return nil
 	}
-	vf := in.valueFrame(frame)
+	vf := value.FrameIn(in.Process, in.Thread, in.Frames, frame)
 	if vf == nil {
 		return nil
 	}
