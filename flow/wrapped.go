@@ -38,9 +38,6 @@ const (
 // writers are parts of the names of functions that write to memory whose addresses they are handed.
 var writers = []string{"scanf", "fgetws", "fgetpos", "getaddrinfo", "getnameinfo", "gethostby", "getpw", "getgr", "random_device", "wcsftime"}
 
-// arguments are the registers of a call (System V ABI for x86-64, 3.2.3).
-var arguments = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // noteWrapped notes what a function wrote that the recording library has in the C library's place.
 func (t *Trace) noteWrapped(n int) {
 	s := &t.steps[n]
@@ -54,10 +51,10 @@ func (t *Trace) noteWrapped(n int) {
 		if size == 0 {
 			size = 1
 			for _, k := range w.sizes {
-				size *= a[arguments[k]]
+				size *= a[x86.ArgumentRegisters[k]]
 			}
 		}
-		if to := a[arguments[w.to]]; to >= lowest && size < 1<<47 {
+		if to := a[x86.ArgumentRegisters[w.to]]; to >= lowest && size < 1<<47 {
 			t.setRange(n, evidence.Addr(to), size, w.kind, name, 0)
 		}
 	}
@@ -65,7 +62,7 @@ func (t *Trace) noteWrapped(n int) {
 		if !strings.Contains(name, part) {
 			continue
 		}
-		for _, r := range arguments {
+		for _, r := range x86.ArgumentRegisters {
 			if a[r] >= lowest && a[r] < 1<<47 {
 				t.setRange(n, evidence.Addr(a[r]), guessed, Unknown, name, 0)
 			}

@@ -200,15 +200,14 @@ func (s *backwardSlice) jumpingAt(a *analysis, in *x86.Inst, caller *unwind.Fram
 // CallArgument is the nth integer argument, from 0, that the frame with the
 // index passed in its call, if the code before the call tells.
 func CallArgument(in Input, frame, n int) (uint64, bool) {
-	registers := []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(registers) {
+	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
 		return 0, false
 	}
 	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)
 	if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
 		return 0, false
 	}
-	return s.register(s.now, registers[n], 0).best()
+	return s.register(s.now, x86.ArgumentRegisters[n], 0).best()
 }
 
 // Called is the function that the frame with the index called, behind the stubs

@@ -61,10 +61,6 @@ type call struct {
 	arguments [6]value
 }
 
-// argumentRegisters are those of integers and pointers (System V ABI, AMD64
-// supplement, 3.2.3).
-var argumentRegisters = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // noteCall keeps a call, or a jump that leaves the function, whose arguments lead to
 // memory that others may know of.
 func (a *analysis) noteCall(i int, st *state) {
@@ -78,7 +74,7 @@ func (a *analysis) noteCall(i int, st *state) {
 		c.to = evidence.Addr(to)
 	}
 	shared := false
-	for n, r := range argumentRegisters {
+	for n, r := range x86.ArgumentRegisters {
 		c.arguments[n] = st.regs[r]
 		v := &c.arguments[n]
 		shared = shared || v.kind == loaded || v.kind == absolute && a.flow.isData(uint64(v.off))

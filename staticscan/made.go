@@ -80,7 +80,7 @@ func (t *originSearch) returned(s *backwardSlice, n *node) *Returned {
 	if in.HasTarget {
 		r.Entry = s.callee(evidence.Addr(in.Target))
 	}
-	for i, reg := range []x86.Reg{x86.RDI, x86.RSI, x86.RDX} {
+	for i, reg := range x86.ArgumentRegisters[:calledArguments] {
 		argument := s.register(d, reg, 0)
 		if v, ok := argument.best(); ok {
 			r.Arguments[i] = &v

@@ -172,7 +172,7 @@ func (s *backwardSlice) parameters() []passedParameter {
 	if err != nil {
 		return nil
 	}
-	ordered := result == nil || inGeneral(result) || inVector(result) // else a register has the place for the result
+	ordered := result == nil || debuginfo.InGeneralRegister(result) || inVector(result) // else a register has the place for the result
 	next := 0
 	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
 	var list []passedParameter
@@ -180,33 +180,21 @@ func (s *backwardSlice) parameters() []passedParameter {
 		if !v.Parameter || inVector(v.Type) {
 			continue
 		}
-		ordered = ordered && inGeneral(v.Type)
+		ordered = ordered && debuginfo.InGeneralRegister(v.Type)
 		loc, err := typed.Lives(frame, v)
 		switch {
-		case err != nil || !inGeneral(v.Type):
+		case err != nil || !debuginfo.InGeneralRegister(v.Type):
 		case loc.InRegister:
 			list = append(list, passedParameter{v, x86.Reg(loc.Register)})
-		case loc.InMemory && ordered && next < len(argumentRegisters):
-			list = append(list, passedParameter{v, argumentRegisters[next]})
+		case loc.InMemory && ordered && next < len(x86.ArgumentRegisters):
+			list = append(list, passedParameter{v, x86.ArgumentRegisters[next]})
 		}
 		next++
 	}
 	return list
 }
 
-// inGeneral reports whether a value of a type is passed in one general register, and inVector whether in one vector register (System V
-// ABI, AMD64 supplement, 3.2.3).
-func inGeneral(t debuginfo.Type) bool {
-	if t == nil {
-		return false
-	}
-	switch t.Kind() {
-	case debuginfo.KindBool, debuginfo.KindChar, debuginfo.KindInt, debuginfo.KindUint, debuginfo.KindEnum, debuginfo.KindPointer:
-		return t.Size() <= 8
-	}
-	return false
-}
-
+// inVector reports whether a value of a type is passed in one vector register (System V ABI, AMD64 supplement, 3.2.3).
 func inVector(t debuginfo.Type) bool {
 	return t != nil && t.Kind() == debuginfo.KindFloat && t.Size() <= 8
 }
@@ -219,9 +207,9 @@ func passes(parameter, argument debuginfo.Type) bool {
 	case p && a:
 		return holds(argument.Elem(), 0, parameter.Elem()) || holds(parameter.Elem(), 0, argument.Elem())
 	case p:
-		return !inGeneral(argument) || parameter.Elem() == nil
+		return !debuginfo.InGeneralRegister(argument) || parameter.Elem() == nil
 	case a:
-		return !inGeneral(parameter)
+		return !debuginfo.InGeneralRegister(parameter)
 	}
 	return true
 }

@@ -61,12 +61,12 @@ func (t *storeTrail) throughCall(s *backwardSlice, name string) {
 func (t *storeTrail) destination(s *backwardSlice, name string) *node {
 	for _, h := range handedTo[fortified(name)] {
 		if h.access.Writes() {
-			return s.register(s.now, argumentRegisters[h.pointer], 0)
+			return s.register(s.now, x86.ArgumentRegisters[h.pointer], 0)
 		}
 	}
 	const most = 1 << 16
 	nearest, best := lostNode("no argument leads there"), uint64(most)
-	for _, r := range argumentRegisters {
+	for _, r := range x86.ArgumentRegisters {
 		n := s.register(s.now, r, 0)
 		if v, ok := n.best(); ok && uint64(t.addr)-v < best {
 			nearest, best = n, uint64(t.addr)-v

@@ -417,7 +417,7 @@ func (t *resultSearch) cameIn(w *Course, at *spot, outward int) Given {
 	switch {
 	case at.memory || at.vector != "":
 		g.Kind, g.Text = evidence.OriginUnknown, "where it came from is not known: it was there before the function began"
-	case !slices.Contains(argumentRegisters[:], at.reg):
+	case !slices.Contains(x86.ArgumentRegisters[:], at.reg):
 		g.Kind, g.Text = evidence.OriginUnknown, fmt.Sprintf("where it came from is not known: nothing set %s", at.reg)
 	case len(w.Steps) > 0:
 		g.Value, _ = w.Steps[0].Registers.Get(image.Register(at.reg))

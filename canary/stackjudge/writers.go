@@ -14,9 +14,6 @@ import (
 // mostWriters bounds the places that are listed.
 const mostWriters = 8
 
-// arguments are the registers of a call (psABI 3.2.3).
-var arguments = []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // writers are the places in the function that may have written to the arrays: calls that were passed an address in
 // one, by a function that is not known to read only, and stores of the function itself at an address that is
 // made of one and an index.
@@ -32,7 +29,7 @@ func (j *judge) writers(a *activation, arrays []array) (list []evidence.FrameWri
 		}
 		if inst.Flow == x86.FlowCall {
 			callee := j.calleeOf(inst)
-			for n, r := range arguments {
+			for n, r := range x86.ArgumentRegisters {
 				if within(a.at[i][r], 0) && mayWrite(callee, n) && !j.takesConstant(inst, n) {
 					list = append(list, j.writerAt(inst, callee, n))
 					break
@@ -110,21 +107,12 @@ func (j *judge) takesConstant(inst *x86.Inst, n int) bool {
 		return false
 	}
 	for i := range list[:n+1] {
-		if t := list[i].Type; !list[i].Parameter || t == nil || !inGeneralRegister(t) {
+		if t := list[i].Type; !list[i].Parameter || !debuginfo.InGeneralRegister(t) {
 			return false
 		}
 	}
 	t := list[n].Type
 	return t.Kind() == debuginfo.KindPointer && strings.HasPrefix(t.Name(), "const ")
-}
-
-// inGeneralRegister reports whether arguments of a type are in one general register (psABI 3.2.3).
-func inGeneralRegister(t debuginfo.Type) bool {
-	switch t.Kind() {
-	case debuginfo.KindBool, debuginfo.KindChar, debuginfo.KindInt, debuginfo.KindUint, debuginfo.KindEnum, debuginfo.KindPointer:
-		return t.Size() <= 8
-	}
-	return false
 }
 
 // calleeOf is the name of the function that a call leads to; empty: it is not known.

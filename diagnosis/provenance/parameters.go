@@ -8,9 +8,6 @@ import (
 	"diagnose/image/x86/transfer"
 )
 
-// argumentRegisters hand over numbers and pointers (System V ABI, AMD64 supplement, 3.2.3).
-var argumentRegisters = []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // Call is the last call before step n that pushed its return address right below cfa, the canonical frame address of the function that was
 // called (DWARF 5, 6.4); -1: the trace does not have it, or a jump led there.
 func Call(t *flow.Trace, n int, cfa uint64) int {
@@ -86,7 +83,7 @@ func (p *parameters) operands(n int) {
 func (p *parameters) follow(u use) {
 	d := p.trace.Define(u.what, u.n)
 	if d.At <= p.call {
-		if l := d.Part; l.Space == transfer.General && slices.Contains(argumentRegisters, x86.Reg(l.Num)) && !slices.Contains(p.found, x86.Reg(l.Num)) {
+		if l := d.Part; l.Space == transfer.General && slices.Contains(x86.ArgumentRegisters[:], x86.Reg(l.Num)) && !slices.Contains(p.found, x86.Reg(l.Num)) {
 			p.found = append(p.found, x86.Reg(l.Num))
 		}
 		return

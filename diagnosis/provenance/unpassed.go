@@ -13,8 +13,8 @@ func Unpassed(t *flow.Trace, p Program, n, first, last int) (call int, missing b
 	if call = f.ownCall(n); call < 0 {
 		return -1, false
 	}
-	for i := first; i <= last && i < len(argumentRegisters); i++ {
-		if set := t.Define(flow.Register(t.Step(call).Thread, argumentRegisters[i], 8), call).At; set >= 0 && f.leftBy(set, call) {
+	for i := first; i <= last && i < len(x86.ArgumentRegisters); i++ {
+		if set := t.Define(flow.Register(t.Step(call).Thread, x86.ArgumentRegisters[i], 8), call).At; set >= 0 && f.leftBy(set, call) {
 			return call, true
 		}
 	}

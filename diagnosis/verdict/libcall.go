@@ -69,9 +69,8 @@ func calledFunctionOf(p *image.Process, m image.Memory, site *staticscan.CallSit
 		return f
 	}
 	kinds, _, _ := strings.Cut(signatures[f.name], ":")
-	registers := []image.Register{image.RDI, image.RSI, image.RDX, image.RCX, image.R8, image.R9}
 	for i, kind := range []byte(kinds) {
-		v, known := regs.Get(registers[i])
+		v, known := regs.Get(arguments[i])
 		if !known {
 			f.arguments = append(f.arguments, "?")
 			continue
