@@ -92,11 +92,8 @@ func (s *backwardSlice) resultType(n *node) debuginfo.Type {
 	}
 	to := s.callee(evidence.Addr(s.a.flow.insts[from.def].Target))
 	m := s.process.ModuleAt(to)
-	if m == nil {
-		return nil
-	}
-	info, err := m.Debug()
-	if err != nil || info == nil {
+	info := debugOf(m)
+	if info == nil {
 		return nil
 	}
 	f, err := info.FunctionAt(m.LinkAddr(to))
@@ -150,31 +147,17 @@ type passedParameter struct {
 // parameters are those of the function that come in by general registers. The compiler says by which; where it has put them in memory at
 // once, without optimisation, it is by their order.
 func (s *backwardSlice) parameters() []passedParameter {
-	m := s.a.function.module
-	if m == nil {
+	function, vars := s.atEntry()
+	if function == nil {
 		return nil
 	}
-	info, err := m.Debug()
-	if err != nil || info == nil {
-		return nil
-	}
-	entry := m.LinkAddr(s.a.function.entry)
-	calls, err := info.CallsAt(entry)
-	if err != nil || len(calls) == 0 {
-		return nil
-	}
-	function := calls[len(calls)-1]
-	result, _, err := function.Function.Signature()
-	if err != nil {
-		return nil
-	}
-	vars, err := info.VariablesAt(function, entry)
+	result, _, err := function.Signature()
 	if err != nil {
 		return nil
 	}
 	ordered := result == nil || debuginfo.InGeneralRegister(result) || inVector(result) // else a register has the place for the result
 	next := 0
-	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
+	frame := s.typedFrame()
 	var list []passedParameter
 	for _, v := range vars {
 		if !v.Parameter || inVector(v.Type) {

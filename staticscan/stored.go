@@ -294,7 +294,7 @@ func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64
 // meantThrough is for an address that the code has no formula for any more: a
 // pointer variable in scope leads to a struct with an array that starts there.
 func (t *storeTrail) meantThrough(s *backwardSlice, at evidence.Addr) {
-	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: s.a.function.module, Registers: s.registers, CFA: s.frame.CFA}
+	frame := s.typedFrame()
 	for _, v := range s.visible(s.now) {
 		if v.Type.Kind() != debuginfo.KindPointer || v.Type.Elem() == nil || v.Type.Elem().Kind() != debuginfo.KindStruct || v.Name == "" {
 			continue

@@ -32,18 +32,15 @@ func (s *backwardSlice) visible(pos int) []variable {
 
 func (s *backwardSlice) readVariables(pc evidence.Addr) []variable {
 	m := s.a.function.module
-	if m == nil {
-		return nil
-	}
-	info, err := m.Debug()
-	if err != nil || info == nil {
+	info := debugOf(m)
+	if info == nil {
 		return nil
 	}
 	calls, err := info.CallsAt(m.LinkAddr(pc))
 	if err != nil {
 		return nil
 	}
-	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
+	frame := s.typedFrame()
 	var list []variable
 	for _, call := range calls {
 		vars, err := info.VariablesAt(call, m.LinkAddr(pc))
@@ -91,27 +88,48 @@ func (s *backwardSlice) memoryVariable(addr evidence.Addr, pos int) (variable, b
 	return variable{}, false
 }
 
-// parameter is the parameter that came in by a register: the one DWARF puts
-// there at the function's entry.
-func (s *backwardSlice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
-	m := s.a.function.module
+// debugOf is the debug information of a module; nil: there is none.
+func debugOf(m *image.Module) *debuginfo.Info {
 	if m == nil {
-		return debuginfo.Variable{}, false
+		return nil
 	}
 	info, err := m.Debug()
-	if err != nil || info == nil {
-		return debuginfo.Variable{}, false
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// typedFrame is the context in which the function's variables are read.
+func (s *backwardSlice) typedFrame() *typed.Frame {
+	return &typed.Frame{Process: s.process, Thread: s.thread, Module: s.a.function.module, Registers: s.registers, CFA: s.frame.CFA}
+}
+
+// atEntry is the function as the debug information has it, and its variables in scope at its entry; nil: it has none.
+func (s *backwardSlice) atEntry() (*debuginfo.Function, []debuginfo.Variable) {
+	m := s.a.function.module
+	info := debugOf(m)
+	if info == nil {
+		return nil, nil
 	}
 	entry := m.LinkAddr(s.a.function.entry)
 	calls, err := info.CallsAt(entry)
 	if err != nil || len(calls) == 0 {
-		return debuginfo.Variable{}, false
+		return nil, nil
 	}
-	vars, err := info.VariablesAt(calls[len(calls)-1], entry)
+	outermost := calls[len(calls)-1]
+	vars, err := info.VariablesAt(outermost, entry)
 	if err != nil {
-		return debuginfo.Variable{}, false
+		return nil, nil
 	}
-	frame := &typed.Frame{Process: s.process, Thread: s.thread, Module: m, Registers: s.registers, CFA: s.frame.CFA}
+	return outermost.Function, vars
+}
+
+// parameter is the parameter that came in by a register: the one DWARF puts
+// there at the function's entry.
+func (s *backwardSlice) parameter(r x86.Reg) (debuginfo.Variable, bool) {
+	_, vars := s.atEntry()
+	frame := s.typedFrame()
 	for _, v := range vars {
 		if !v.Parameter {
 			continue
