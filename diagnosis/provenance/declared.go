@@ -5,7 +5,6 @@ import (
 	"diagnose/flow"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
-	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/image/x86"
 	"diagnose/image/x86/transfer"
@@ -24,16 +23,12 @@ func (d *Declared) end() evidence.Addr { return d.Addr + evidence.Addr(d.Size) }
 // declared is the variable whose address a function was handed over by its caller, and from which the pointer in memory operand k of
 // step n was derived; nil: it is not known. Inside of one function compilers reach a variable from the address of another.
 func (f *follower) declared(n, k int) *Declared {
-	m := &f.trace.Step(n).Inst.Operands[k].Memory
 	user := f.program.Function(f.trace.Step(n).PC)
 	if user == "" {
 		return nil
 	}
-	for _, r := range []x86.Reg{m.Base, m.Index} {
-		if !r.General() || r == x86.RSP || r == m.Index && m.Scale != 1 {
-			continue
-		}
-		if v := f.handedOver(flow.Register(f.trace.Step(n).Thread, r, 8), n, user); v != nil {
+	for _, l := range f.pointers(n, k) {
+		if v := f.handedOver(l, n, user); v != nil {
 			return v
 		}
 	}
@@ -118,7 +113,7 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 		t.Registers.Set(image.Register(r), register(r))
 	}
 	t.Registers.Set(image.RIP, uint64(pc))
-	frames := unwind.New(i.process).Walk(&t, 1).Frames
+	frames := i.unwinder.Walk(&t, 1).Frames
 	calls, err := info.CallsAt(m.LinkAddr(pc))
 	if err != nil || len(frames) == 0 {
 		return nil

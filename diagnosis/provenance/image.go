@@ -3,14 +3,16 @@ package provenance
 import (
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/unwind"
 	"diagnose/image/x86"
 )
 
 // Image is the Program that a process image describes.
 type Image struct {
-	process *image.Process
-	sites   map[evidence.Addr]ownSite
-	decoded map[evidence.Addr]*x86.Inst // nil: there is no instruction
+	process  *image.Process
+	unwinder *unwind.Unwinder
+	sites    map[evidence.Addr]ownSite
+	decoded  map[evidence.Addr]*x86.Inst // nil: there is no instruction
 }
 
 // ownSite is a place of the program's own code. own: it is one.
@@ -21,7 +23,7 @@ type ownSite struct {
 
 // NewImage makes one of the failed process.
 func NewImage(p *image.Process) *Image {
-	return &Image{p, map[evidence.Addr]ownSite{}, map[evidence.Addr]*x86.Inst{}}
+	return &Image{p, unwind.New(p), map[evidence.Addr]ownSite{}, map[evidence.Addr]*x86.Inst{}}
 }
 
 // Own implements Program. Code without line numbers is taken for a library's.

@@ -76,16 +76,24 @@ func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
 
 // pointee is the object that the pointer in memory operand k of step n was derived from; nil: it is not known.
 func (f *follower) pointee(n, k int) *flow.Object {
-	m := &f.trace.Step(n).Inst.Operands[k].Memory
-	for _, r := range []x86.Reg{m.Base, m.Index} {
-		if !r.General() || r == x86.RSP || r == m.Index && m.Scale != 1 {
-			continue
-		}
-		if object := f.derived(flow.Register(f.trace.Step(n).Thread, r, 8), n); object != nil && object.Made < n {
+	for _, l := range f.pointers(n, k) {
+		if object := f.derived(l, n); object != nil && object.Made < n {
 			return object
 		}
 	}
 	return nil
+}
+
+// pointers are the registers of memory operand k of step n that may have its pointer: not the stack's, and no index of elements.
+func (f *follower) pointers(n, k int) (list []flow.Location) {
+	s := f.trace.Step(n)
+	m := &s.Inst.Operands[k].Memory
+	for _, r := range []x86.Reg{m.Base, m.Index} {
+		if r.General() && r != x86.RSP && (r != m.Index || m.Scale == 1) {
+			list = append(list, flow.Register(s.Thread, r, 8))
+		}
+	}
+	return list
 }
 
 // derived is the object that a pointer was derived from, by copies and by additions of numbers; nil: it

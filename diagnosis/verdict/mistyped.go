@@ -21,22 +21,32 @@ func (w *work) mistyped() bool {
 	if damaged || w.Process == nil || x.handled != nil || f.Fault == nil && f.Kind != evidence.DivisionByZero {
 		return false
 	}
-	if err := x.record(w.ctx, w.Image, w.say); err != nil || !x.failed() {
-		return false
-	}
 	thread := w.Process.FailingThread()
 	if thread == nil {
 		return false
 	}
 	const frames = 64
 	in := staticscan.Input{Process: w.Process, Thread: thread, Frames: unwind.New(w.Process).Walk(thread, frames).Frames}
+	own := staticscan.OwnFrames(in, mostCalls)
+	mistyped := map[int][]staticscan.Mistyped{}
+	for _, k := range own {
+		if list := staticscan.MistypedArguments(in, k+1); len(list) > 0 {
+			mistyped[k] = list
+		}
+	}
+	if len(mistyped) == 0 {
+		return false // without a trace, which takes long
+	}
+	if err := x.record(w.ctx, w.Image, w.say); err != nil || !x.failed() {
+		return false
+	}
 	last := x.last()
-	for _, k := range staticscan.OwnFrames(in, mostCalls) {
+	for _, k := range own {
 		call := provenance.Call(x.trace, last, uint64(in.Frames[k].CFA))
 		if call < 0 {
 			return false // the frames outside of it are of before the trace
 		}
-		list := staticscan.MistypedArguments(in, k+1)
+		list := mistyped[k]
 		if len(list) == 0 {
 			continue
 		}
