@@ -114,11 +114,10 @@ const refaultPause = 50 * time.Microsecond
 // unhandled reports whether the program has no handler of a signal, though the engine has one.
 func (r *recording) unhandled(s syscall.Signal) bool {
 	const size = 32 // of struct dg_action, which begins with the handler
-	c, err := readControl(r.memory, r.controlAt)
-	if err != nil || c.Actions == 0 {
+	if r.control.Actions == 0 {
 		return false
 	}
-	handler, err := r.memory.Word(c.Actions + size*uint64(s))
+	handler, err := r.memory.Word(r.control.Actions + size*uint64(s))
 	return err == nil && handler == 0
 }
 
