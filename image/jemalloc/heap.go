@@ -1,8 +1,6 @@
 package jemalloc
 
 import (
-	"errors"
-
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/allocator"
@@ -25,47 +23,25 @@ type Heap struct {
 	incomplete bool
 }
 
-// errNoHeap is for a process that does not use jemalloc, or one whose layout is not known.
-var errNoHeap = errors.New("jemalloc's heap was not found")
-
 // leastData is how much data a module with jemalloc has: the root of the tree.
 const leastData = leafBytes
 
 // Open finds the heap of jemalloc in a process. It returns an error if there is none, there are several,
 // or the layout is not one that is known.
 func Open(p *image.Process) (*Heap, error) {
-	var found *Heap
-	for _, m := range allocator.Modules(p) {
-		regions := allocator.Regions(p, m)
-		if !large(regions) {
-			continue
+	writable := func(start evidence.Addr, size uint64) bool { return allocator.WritableAt(p, start, size) }
+	h, err := allocator.Find(p, "jemalloc", leastData, func(m *image.Module, regions []allocator.Region) *Heap {
+		if h := (&Heap{memory: p, module: m}); h.find(regions, writable) {
+			return h
 		}
-		h := &Heap{memory: p, module: m}
-		writable := func(start evidence.Addr, size uint64) bool { return allocator.WritableAt(p, start, size) }
-		if !h.find(regions, writable) {
-			continue
-		}
-		if found != nil {
-			return nil, errors.New("several heaps of jemalloc")
-		}
-		found = h
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if found == nil {
-		return nil, errNoHeap
-	}
-	found.blocks = threadBlocks(p, found.module)
-	found.readCaches()
-	return found, nil
-}
-
-// large reports whether a region can have the root.
-func large(regions []allocator.Region) bool {
-	for i := range regions {
-		if len(regions[i].Data) >= leastData {
-			return true
-		}
-	}
-	return false
+	h.blocks = threadBlocks(p, h.module)
+	h.readCaches()
+	return h, nil
 }
 
 // find finds the size classes and the tree.

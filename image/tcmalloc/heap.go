@@ -1,8 +1,6 @@
 package tcmalloc
 
 import (
-	"errors"
-
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/allocator"
@@ -22,42 +20,20 @@ type Heap struct {
 	read map[int]*contents
 }
 
-// errNoHeap is for a process that does not use tcmalloc, or one whose layout is not known.
-var errNoHeap = errors.New("tcmalloc's heap was not found")
-
 // Open finds the heap of tcmalloc in a process. It returns an error if there is none, there are several,
 // or the layout is not one that is known.
 func Open(p *image.Process) (*Heap, error) {
-	var found *Heap
-	for _, m := range allocator.Modules(p) {
-		regions := allocator.Regions(p, m)
-		if !large(regions) {
-			continue
+	h, err := allocator.Find(p, "tcmalloc", rootBytes, func(m *image.Module, regions []allocator.Region) *Heap {
+		if h := (&Heap{memory: p, module: m}); h.find(regions) && !debugging(m) {
+			return h
 		}
-		h := &Heap{memory: p, module: m}
-		if !h.find(regions) || debugging(m) {
-			continue
-		}
-		if found != nil {
-			return nil, errors.New("several heaps of tcmalloc")
-		}
-		found = h
-		h.assign(p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if found == nil {
-		return nil, errNoHeap
-	}
-	return found, nil
-}
-
-// large reports whether a region can have the root of the page map.
-func large(regions []allocator.Region) bool {
-	for i := range regions {
-		if len(regions[i].Data) >= rootBytes {
-			return true
-		}
-	}
-	return false
+	h.assign(p)
+	return h, nil
 }
 
 // find finds the structures in the data of a module.
