@@ -10,6 +10,7 @@ const (
 	absolute      // the number value.off, an address or a constant
 	stack         // value.off from the stack pointer that value.base names
 	loaded        // the content of value.cell plus value.off
+	entered       // value.off more than the register value.base had at the function's entry
 )
 
 // value is an abstract 64-bit value. Values are comparable.
@@ -18,7 +19,8 @@ type value struct {
 	// varies: something unknown, such as a scaled index, was added.
 	varies bool
 	// base of a stack value: 0 is the stack pointer at the function's entry,
-	// else the address of the instruction that set it anew (and rsp, -32).
+	// else the address of the instruction that set it anew (and rsp, -32). Of an
+	// entered value, the register.
 	base uint64
 	off  int64
 	cell *cell

@@ -35,14 +35,18 @@ type flow struct {
 // far earlier.
 const maxVisits = 64
 
-// run finds the state at the entrance of each block.
-func run(g *graph, around *surroundings) *flow {
+// run finds the state at the entrance of each block. What the given registers had at the
+// function's entry is followed too.
+func run(g *graph, around *surroundings, follow ...x86.Reg) *flow {
 	f := &flow{graph: g, around: around, entry: make([]state, len(g.blocks)), cells: map[value]*cell{}}
 	if len(g.blocks) == 0 {
 		return f
 	}
 	f.entry[g.entry].reached = true
 	f.entry[g.entry].regs[x86.RSP] = value{kind: stack}
+	for _, r := range follow {
+		f.entry[g.entry].regs[r] = value{kind: entered, base: uint64(r)}
+	}
 	f.settle([]int{g.entry})
 	f.adopt()
 	return f
@@ -103,6 +107,16 @@ func (f *flow) adopt() {
 		f.entry[b].join(&from, f.around.same)
 	}
 	f.settle(append([]int(nil), f.orphans...))
+}
+
+// before is the state before an instruction; nothing is known of one that is not reached.
+func (f *flow) before(i int) state {
+	b := f.blockOf[i]
+	st := f.entry[b].clone()
+	for k := f.blocks[b].first; k < i && st.reached; k++ {
+		f.step(&st, &f.insts[k])
+	}
+	return st
 }
 
 // each calls visit with the state before every reached instruction.

@@ -21,7 +21,7 @@ type mallocMisuse struct {
 	// size is that of the object in bytes, 0 if none has to be named; held: a pointer to it is named.
 	size uint64
 	held bool
-	// untold: where the call of free is a jump, its argument may be lost, and then there is no finding.
+	// untold: where the call of free is a jump, its argument may be in no frame any more, and then there is no finding.
 	untold bool
 }
 

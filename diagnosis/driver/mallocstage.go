@@ -93,18 +93,51 @@ func (a *analysis) freedPointer(in *mallocjudge.Input, caller int) {
 	if caller <= 0 {
 		return
 	}
-	if to, ok := staticscan.Called(scan, caller); ok {
-		if s, ok := a.process.SymbolAt(to); ok && slices.Contains(freeFunctions, s.Name) {
-			if v, ok := staticscan.CallArgument(scan, caller, 0); ok {
-				at := evidence.Addr(v)
-				in.Freed = &at
-			}
-		}
+	if v, ok := a.passedToFree(scan, caller); ok {
+		in.Freed = &v
 	}
 	if at, ok := failure.RefusedPointer(a.result.Failure.Message); ok {
 		in.Freed = &at
 	}
 	in.Saved, in.Words = savedIn(scan.Frames[:caller], &scan.Frames[caller]), a.wordsOf(scan.Frames[:caller])
+}
+
+// passedToFree is the first argument of the function that releases memory and that the frame with an index called, or
+// jumped to: from the code before the call, or from what the function and those that it called have kept of it.
+func (a *analysis) passedToFree(scan staticscan.Input, caller int) (evidence.Addr, bool) {
+	if to, ok := staticscan.Called(scan, caller); ok && a.frees(to) {
+		if v, ok := staticscan.CallArgument(scan, caller, 0); ok {
+			return evidence.Addr(v), true
+		}
+	}
+	outermost := scan.Frames[caller-1].LookupPC()
+	if a.frees(outermost) {
+		v, ok := staticscan.EnteredWith(scan, caller-1, 0)
+		return evidence.Addr(v), ok
+	}
+	// The C library's free may jump on to a function without a name.
+	m := a.process.ModuleAt(outermost)
+	if m == nil || m.Object == nil {
+		return 0, false
+	}
+	var passed []evidence.Addr
+	for _, name := range freeFunctions {
+		if s, ok := m.Object.SymbolNamed(name); ok {
+			if v, ok := staticscan.JumpedOnWith(scan, caller-1, 0, m.Addr(s.Value)); ok {
+				passed = append(passed, evidence.Addr(v))
+			}
+		}
+	}
+	if passed = slices.Compact(passed); len(passed) != 1 {
+		return 0, false
+	}
+	return passed[0], true
+}
+
+// frees reports whether a place is in a function that releases the memory of its first argument.
+func (a *analysis) frees(pc evidence.Addr) bool {
+	s, ok := a.process.SymbolAt(pc)
+	return ok && slices.Contains(freeFunctions, s.Name)
 }
 
 // keptRegisters are those that a call keeps (psABI, figure 3.4).
