@@ -184,7 +184,14 @@ func (c *Case) Check() error {
 }
 
 func (c *Case) checkSteps() error {
-	for i, step := range c.Failure.Origin {
+	steps := c.Failure.Origin
+	if check := c.Failure.Check; check != nil {
+		if !check.Proof.Valid() || check.Relation == "" {
+			return fmt.Errorf("the check has the relation %q and the proof level %q", check.Relation, check.Proof)
+		}
+		steps = slices.Concat(steps, check.Left.Origin, check.Right.Origin)
+	}
+	for i, step := range steps {
 		if step.Text == "" || !step.Proof.Valid() {
 			return fmt.Errorf("origin step %d (%s) has no text or no proof level", i, step.Kind)
 		}

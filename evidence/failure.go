@@ -231,6 +231,9 @@ type Failure struct {
 	Instruction *Instruction `json:"instruction,omitempty"`
 	Source      *Source      `json:"source,omitempty"`
 	Origin      []OriginStep `json:"origin,omitempty"`
+	// Check is the comparison that led to the call by which the program ended itself; nil: it did not, or which one
+	// it was is not certain.
+	Check *Check `json:"check,omitempty"`
 	// Message is what the program or its libraries said when they gave up. MessageInSentence:
 	// Sentence has all of it.
 	Message           string `json:"message,omitempty"`

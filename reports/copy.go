@@ -131,6 +131,8 @@ func (e edits) within(v reflect.Value) edits {
 		name = x.Symbol
 	case evidence.OriginStep:
 		name = x.Symbol
+	case evidence.CheckedOperand:
+		name = x.Name
 	case evidence.Fact:
 		name = x.Name
 	}

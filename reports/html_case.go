@@ -26,6 +26,7 @@ func htmlCase(c *evidence.Case, opts Options) *htmlPage {
 	}
 	add(sectionsOf("instruction", false, instruction(c.Failure.Instruction))...)
 	add(sectionsOf("origin", false, origin(c.Failure.Origin))...)
+	add(sectionsOf("check", false, check(c.Failure.Check))...)
 	add(sectionsOf("recursion", false, recursion(c.Failure.Recursion))...)
 	add(htmlFindings("Findings", c.Findings)...)
 	add(htmlStacks(c)...)

@@ -29,6 +29,7 @@ func layout(c *evidence.Case, opts Options) []block {
 	d = append(d, instruction(c.Failure.Instruction)...)
 	d = append(d, source(c.Failure.Source)...)
 	d = append(d, origin(c.Failure.Origin)...)
+	d = append(d, check(c.Failure.Check)...)
 	d = append(d, recursion(c.Failure.Recursion)...)
 	d = append(d, findings("Findings", c.Findings)...)
 	d = append(d, stacks(c)...)
@@ -299,6 +300,10 @@ func origin(steps []evidence.OriginStep) []block {
 	if len(steps) == 0 {
 		return nil
 	}
+	return []block{heading{text: "Where the bad value came from"}, originLines(steps)}
+}
+
+func originLines(steps []evidence.OriginStep) verbatim {
 	var lines verbatim
 	for i, s := range steps {
 		l := say(plain, fmt.Sprintf("%d. ", i+1)).and(plain, s.Text)
@@ -310,7 +315,7 @@ func origin(steps []evidence.OriginStep) []block {
 		}
 		lines = append(lines, l.and(faint, proofMark(s.Proof)))
 	}
-	return []block{heading{text: "Where the bad value came from"}, lines}
+	return lines
 }
 
 func recursion(r *evidence.Recursion) []block {

@@ -236,7 +236,12 @@ func (b *sarifBuilder) failure() sarifResult {
 	if f.Site != nil {
 		r.Locations = []sarifLocation{b.place(f.Site, "")}
 	}
-	for _, s := range f.Origin {
+	steps := f.Origin
+	if f.Check != nil {
+		r.Related = append(r.Related, b.place(&f.Check.Site, "it was found that "+checkText(f.Check)))
+		steps = slices.Concat(steps, f.Check.Left.Origin, f.Check.Right.Origin)
+	}
+	for _, s := range steps {
 		if s.Site != nil {
 			r.Related = append(r.Related, b.place(s.Site, s.Text))
 		}

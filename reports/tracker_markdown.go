@@ -123,6 +123,7 @@ func issueParts(c *evidence.Case, opts Options) []issuePart {
 	add("Cause", false, causes(c))
 	add("Source", false, source(c.Failure.Source))
 	add("Where the bad value came from", true, origin(c.Failure.Origin))
+	add("The check that led there", true, check(c.Failure.Check))
 	add("Findings", true, findings("Findings", c.Findings))
 	add("Stacks", true, stacks(c))
 	add("Recursion", true, recursion(c.Failure.Recursion))

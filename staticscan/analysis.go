@@ -64,8 +64,12 @@ func (w *processView) isDataOrTLS(addr uint64) bool {
 }
 
 func analyseCode(insts []x86.Inst, entry uint64, around *surroundings) *analysis {
-	a := &analysis{stackAddresses: map[value]bool{}, addrs: make([]value, len(insts))}
-	a.flow = run(newGraph(insts, entry), around)
+	return analyseGraph(newGraph(insts, entry), around)
+}
+
+func analyseGraph(g *graph, around *surroundings) *analysis {
+	a := &analysis{stackAddresses: map[value]bool{}, addrs: make([]value, len(g.insts))}
+	a.flow = run(g, around)
 	a.flow.each(a.visit)
 	return a
 }

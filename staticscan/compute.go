@@ -407,17 +407,20 @@ func (s *backwardSlice) storesInto(i int, at value, size int) bool {
 	return false
 }
 
-// storeOf is the value that a plain store of the same word wrote.
+// storeOf is the value that a plain store wrote to a word, or to the wider one that begins with it.
 func (s *backwardSlice) storeOf(i int, n *node, depth int) *node {
 	in := &s.a.flow.insts[i]
 	dst, ok := explicit(in, 0)
 	src, two := explicit(in, 1)
-	if !ok || !two || in.Op != "mov" || !dst.IsMemory || s.a.addrs[i].off != n.at.off || dst.Size != n.size {
+	if !ok || !two || in.Op != "mov" || !dst.IsMemory || s.a.addrs[i].off != n.at.off || dst.Size < n.size || dst.Size > 8 {
 		return nil
 	}
-	v := s.copyOf(i, src, n.size, false, depth+1)
-	if v == nil {
+	v := s.copyOf(i, src, dst.Size, false, depth+1)
+	switch {
+	case v == nil:
 		return nil
+	case dst.Size > n.size:
+		return s.evaluated(&node{op: opCopy, a: s.evaluated(v), size: n.size, reg: x86.RegNone, def: i})
 	}
 	if v.op == opCopy && v.size == 8 {
 		v = v.a

@@ -53,6 +53,8 @@ type node struct {
 	// computed is what the process's memory yields now.
 	exact, computed       uint64
 	isExact, isComputable bool
+	// settled: the computed value follows from a comparison that came out so.
+	settled bool
 }
 
 // best is the value as far as it is known.

@@ -251,7 +251,7 @@ func (t *originSearch) walkBack(s *backwardSlice, n *node) {
 			}
 			t.cellStep(s, n)
 			if n.at.kind == stack && n.stored == nil {
-				t.lose("what put it there is not known: several stores, a callee that was given its address, or the caller", s, -1)
+				t.unstored(s, n)
 			}
 			n = n.stored
 		case opSum, opProduct:
@@ -266,6 +266,46 @@ func (t *originSearch) walkBack(s *backwardSlice, n *node) {
 			return
 		}
 	}
+}
+
+// unstored ends the way at a word of the frame that the function itself put nothing into.
+func (t *originSearch) unstored(s *backwardSlice, n *node) {
+	if call := s.givenTo(n); call >= 0 {
+		name := "a function"
+		if called := s.calledName(call); called != "" {
+			name = evidence.ShortName(called)
+		}
+		t.lose(name+", which was given its address, may have put it there", s, call)
+		return
+	}
+	t.lose("what put it there is not known: several stores, a callee that was given its address, or the caller", s, -1)
+}
+
+// givenTo is the call that was given the address of a word of the frame, or of the variable that it is in, if by every way that is the
+// last one before the word is read, and nothing is stored there since; -1 if there is none.
+func (s *backwardSlice) givenTo(n *node) int {
+	low := n.at.off
+	if addr, ok := s.location(n); ok {
+		if v, ok := s.memoryVariable(addr, n.pos); ok {
+			low -= int64(addr - v.addr)
+		}
+	}
+	hits := s.a.flow.reaching(n.pos, func(i int) bool {
+		if s.a.flow.insts[i].Flow != x86.FlowCall {
+			return s.storesInto(i, n.at, n.size)
+		}
+		st := s.a.flow.before(i)
+		for _, r := range x86.ArgumentRegisters {
+			if v := st.regs[r]; v.kind == stack && v.base == n.at.base && !v.varies && v.off >= low && v.off <= n.at.off {
+				return true
+			}
+		}
+		return false
+	})
+	if len(hits) != 1 || hits[0] < 0 || s.a.flow.insts[hits[0]].Flow != x86.FlowCall {
+		return -1
+	}
+	return hits[0]
 }
 
 func (t *originSearch) advancedStep(s *backwardSlice, n *node) {

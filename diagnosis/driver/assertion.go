@@ -40,6 +40,18 @@ func addAssertion(f *evidence.Failure, in staticscan.Input) {
 	failure.Describe(f, failure.Names{Threads: len(in.Process.Threads)})
 }
 
+// addCheck adds the comparison that led to the call by which the program ended itself.
+func addCheck(f *evidence.Failure, in staticscan.Input) {
+	switch f.Kind {
+	case evidence.AssertionFailure, evidence.Abort, evidence.CxxTerminate, evidence.RustPanic:
+	default:
+		return
+	}
+	if check, ok := staticscan.Checked(in, staticscan.OwnFrame(in)); ok {
+		f.Check = &check
+	}
+}
+
 func callsAssertion(calls []image.SymbolizedCall) bool {
 	for _, c := range calls {
 		if evidence.ShortName(c.Site.Function) == "std::__glibcxx_assert_fail" {

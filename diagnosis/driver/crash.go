@@ -280,6 +280,7 @@ func (a *analysis) scan() error {
 	if a.thread != nil {
 		in.Frames = failure.Frames(a.judged())
 		addAssertion(f, in)
+		addCheck(f, in)
 		var blame staticscan.Blame
 		if f.Kind != evidence.ExitStatus {
 			var err error
