@@ -7,18 +7,31 @@ import (
 	"diagnose/image/x86"
 )
 
-// maxDeadEnds bounds how many functions in a row are looked at for a return.
-const maxDeadEnds = 4
+// Bounds of the search for calls that never return.
+const (
+	maxDeadEnds = 4   // functions that jump on to one another
+	maxCallees  = 256 // functions called
+)
 
 // withoutDeadEnds is the analysis of a function in which control does not pass from calls that never return to what lies behind
 // them. It matters where compilers put several such calls one behind the other, each with a way of its own that leads there.
 func (w *processView) withoutDeadEnds(a *analysis) *analysis {
 	var ends []int
 	g := a.flow.graph
+	returns := map[evidence.Addr]bool{}
 	for b := range g.blocks {
 		last := g.blocks[b].end - 1
-		if len(g.blocks[b].next) == 1 && g.insts[last].Flow == x86.FlowCall && g.insts[last].HasTarget &&
-			len(g.blocks[g.blocks[b].next[0]].prev) > 1 && !w.returns(w.callee(evidence.Addr(g.insts[last].Target)), map[evidence.Addr]bool{}) {
+		if len(g.blocks[b].next) != 1 || g.insts[last].Flow != x86.FlowCall || !g.insts[last].HasTarget ||
+			len(g.blocks[g.blocks[b].next[0]].prev) < 2 {
+			continue
+		}
+		to := w.callee(evidence.Addr(g.insts[last].Target))
+		does, known := returns[to]
+		if !known {
+			does = len(returns) >= maxCallees || w.returns(to, map[evidence.Addr]bool{})
+			returns[to] = does
+		}
+		if !does {
 			ends = append(ends, b)
 		}
 	}

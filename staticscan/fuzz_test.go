@@ -76,6 +76,9 @@ func FuzzSlice(f *testing.F) {
 			return
 		}
 		sig.Number = int(signal)
+		if branches, always := s.branchesTo(max(s.now, 0)); !always {
+			s.checked(branches)
+		}
 		c, ok := s.findCulprit(sig)
 		if !ok {
 			return
