@@ -290,9 +290,14 @@ func (s *backwardSlice) givenTo(n *node) int {
 			low -= int64(addr - v.addr)
 		}
 	}
+	const mostCalls = 256
+	calls := 0
 	hits := s.a.flow.reaching(n.pos, func(i int) bool {
 		if s.a.flow.insts[i].Flow != x86.FlowCall {
 			return s.storesInto(i, n.at, n.size)
+		}
+		if calls++; calls > mostCalls {
+			return true
 		}
 		st := s.a.flow.before(i)
 		for _, r := range x86.ArgumentRegisters {
@@ -302,7 +307,7 @@ func (s *backwardSlice) givenTo(n *node) int {
 		}
 		return false
 	})
-	if len(hits) != 1 || hits[0] < 0 || s.a.flow.insts[hits[0]].Flow != x86.FlowCall {
+	if calls > mostCalls || len(hits) != 1 || hits[0] < 0 || s.a.flow.insts[hits[0]].Flow != x86.FlowCall {
 		return -1
 	}
 	return hits[0]
