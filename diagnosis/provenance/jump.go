@@ -43,6 +43,9 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 				f.follow(flow.Register(f.trace.Step(at).Thread, x86.RSP, 8), at)
 				return f.way, true
 			}
+			if inst.Flow == x86.FlowReturn && f.overwritten(at, addr) {
+				return f.way, true
+			}
 			if inst.Flow == x86.FlowReturn || !f.access(at, k) {
 				f.follow(flow.Memory(addr, 8), at)
 			}
@@ -57,6 +60,33 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// overwritten ends the way at a store over the return address that the call of the function pushed, before the return at step at. Whatever
+// was stored there, it is no value of that place. A function that returns to an address that it chose itself stores it by the stack
+// pointer (retpolines: Intel, Retpoline: A Branch Target Injection Mitigation), and is followed as other code.
+func (f *follower) overwritten(at int, slot evidence.Addr) bool {
+	const address = 8 // bytes of a return address
+	call := newFrames(f.trace, f.program).call[at]
+	d := f.trace.Define(flow.Memory(slot, address), at)
+	if call == none || d.At <= call {
+		return false
+	}
+	if s := f.trace.Step(d.At); s.Inst != nil {
+		for k := range s.Inst.Operands {
+			if o := &s.Inst.Operands[k]; o.IsMemory && o.Access.Writes() && o.Memory.Base == x86.RSP && !o.Memory.Index.General() {
+				return false
+			}
+		}
+		if f.broken(d) {
+			return true
+		}
+	}
+	if d.Part.Space == transfer.Memory {
+		f.link(Stored, d.At, d.Part)
+	}
+	f.end(Overwrote, d.At)
+	return true
 }
 
 // strayed reports whether the stack pointer at a return differs from that at the entry of the function, or is in a frame that has

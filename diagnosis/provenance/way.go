@@ -55,6 +55,8 @@ const (
 	Outside
 	// Pieces: a word whose bytes several instructions made, each for itself: text, or other words that overlap it.
 	Pieces
+	// Overwrote: PC stored something over a return address, which only calls store.
+	Overwrote
 	// Made: it is in a constant table, to which an object that was made at PC points: a virtual function that the
 	// object's type does not have.
 	Made

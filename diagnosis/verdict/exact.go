@@ -168,7 +168,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return x.site(w.AccessPC)
 	case provenance.Freed:
 		return freedAt(x.objectOf(w), x.site(w.PC))
-	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop:
+	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -243,7 +243,7 @@ func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
 		}
 	case provenance.Unset:
 		return evidence.CauseUninitialised
-	case provenance.Pieces:
+	case provenance.Pieces, provenance.Overwrote:
 		return evidence.CauseOverwritten
 	case provenance.Freed:
 		return evidence.CauseUseAfterFree
@@ -272,6 +272,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return x.outsideText(w, root)
 	case provenance.Pieces:
 		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
+	case provenance.Overwrote:
+		return fmt.Sprintf("%s overwrote the return address of a function that had not returned", siteText(root))
 	case provenance.Initial:
 		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
 	case provenance.Loop:
@@ -522,15 +524,15 @@ func (f *followed) at(cause *evidence.Cause) bool {
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
-// the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. A word that text overwrote has no other place; and where the way
+// the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. What was overwritten by another thing has no other place; and where the way
 // ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
-		if f.way.End == provenance.Pieces && cause.Kind == evidence.CauseBadValue {
+		if overwritten(f.way) && cause.Kind == evidence.CauseBadValue {
 			cause.Kind = f.cause.Kind
 		}
-	case f.way.End == provenance.Pieces:
+	case overwritten(f.way):
 		return f.cause
 	case f.way.Broke() && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
 		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on
@@ -543,4 +545,9 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 		cause.Story = append(f.exact.story(led), cause.Story...) // what led it outside
 	}
 	return cause
+}
+
+// overwritten reports whether a way ends at a store that put another thing over what was meant to be there.
+func overwritten(w *provenance.Way) bool {
+	return w.End == provenance.Pieces || w.End == provenance.Overwrote
 }
