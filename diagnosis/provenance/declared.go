@@ -15,16 +15,29 @@ type Declared struct {
 	Name string
 	Addr evidence.Addr
 	Size uint64 // in bytes
+	// Single: it has no parts, so it may be one of several that the linker put next to each other for the program to go through.
+	Single bool
+	// Static: it has static storage. The linker chooses its neighbours, and compilers do not access them together with it.
+	Static bool
 }
 
 // end is the address after it.
 func (d *Declared) end() evidence.Addr { return d.Addr + evidence.Addr(d.Size) }
 
 // declared is the variable whose address a function was handed over by its caller, and from which the pointer in memory operand k of
-// step n was derived; nil: it is not known. Inside of one function compilers reach a variable from the address of another.
+// step n was derived; nil: it is not known. Inside of one function compilers reach a variable from the address of another; there only one
+// without parts and with static storage is known.
 func (f *follower) declared(n, k int) *Declared {
-	user := f.program.Function(f.trace.Step(n).PC)
+	s := f.trace.Step(n)
+	user := f.program.Function(s.PC)
 	if user == "" {
+		return nil
+	}
+	if m := &s.Inst.Operands[k].Memory; m.Base == x86.RIP && f.program.Own(s.PC) {
+		addr, _ := f.trace.Address(n, k)
+		if v := f.program.Static(addr); v != nil && v.Single {
+			return v
+		}
 		return nil
 	}
 	for _, l := range f.pointers(n, k) {
@@ -66,17 +79,21 @@ func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
 }
 
 // addressed is the variable whose address a step made, as a constant or from the frame's; nil: it made none, or made it in the function
-// that uses it.
+// that uses it and may mean another variable there.
 func (f *follower) addressed(d flow.Definition, user string) *Declared {
 	s := f.trace.Step(d.At)
-	if s.Inst == nil || d.Part.Size < 8 || !f.program.Own(s.PC) || f.program.Function(s.PC) == user || !makesAddress(s.Inst) {
+	if s.Inst == nil || d.Part.Size < 8 || !f.program.Own(s.PC) || !makesAddress(s.Inst) {
 		return nil
 	}
 	v, known := f.value(d.Part, d.At+1)
 	if !known {
 		return nil
 	}
-	return f.program.Declared(s.PC, func(r x86.Reg) uint64 { return f.trace.Register(d.At, r) }, evidence.Addr(v))
+	variable := f.program.Declared(s.PC, func(r x86.Reg) uint64 { return f.trace.Register(d.At, r) }, evidence.Addr(v))
+	if variable == nil || f.program.Function(s.PC) == user && !(variable.Single && variable.Static) {
+		return nil
+	}
+	return variable
 }
 
 // makesAddress reports whether an instruction makes an address of a constant alone, or of one and the frame's.
@@ -106,7 +123,7 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 		return nil
 	}
 	if s, ok := i.process.SymbolAt(addr); ok && s.Addr == addr && s.Module != nil {
-		return global(s, addr)
+		return i.Static(addr)
 	}
 	t := image.Thread{}
 	for r := x86.RAX; r.General(); r++ {
@@ -130,12 +147,24 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 			if err != nil || !l.InMemory || l.Addr != addr || !bounded(v.Type) {
 				continue
 			}
-			if d := (&Declared{v.Name, addr, uint64(v.Type.Size())}); found == nil || d.Size > found.Size {
+			if d := newDeclared(v.Name, addr, v.Type); found == nil || d.Size > found.Size {
 				found = d
 			}
 		}
 	}
 	return found
+}
+
+// Static implements Program.
+func (i *Image) Static(addr evidence.Addr) *Declared {
+	v, known := i.statics[addr]
+	if !known {
+		if s, ok := i.process.SymbolAt(addr); ok && s.Addr == addr && s.Module != nil {
+			v = global(s, addr)
+		}
+		i.statics[addr] = v
+	}
+	return v
 }
 
 // global is a variable with static storage; nil: its type does not say its size, or its symbol says another.
@@ -148,15 +177,23 @@ func global(s image.Symbol, addr evidence.Addr) *Declared {
 	if err != nil || !ok || !bounded(v.Type) || uint64(v.Type.Size()) != s.Size {
 		return nil
 	}
-	return &Declared{v.Name, addr, s.Size}
+	d := newDeclared(v.Name, addr, v.Type)
+	d.Static = true
+	return d
 }
 
-// bounded reports whether a variable has parts, and a size that the program cannot exceed.
+func newDeclared(name string, addr evidence.Addr, t debuginfo.Type) *Declared {
+	return &Declared{Name: name, Addr: addr, Size: uint64(t.Size()), Single: t.Kind() != debuginfo.KindArray && t.Kind() != debuginfo.KindStruct}
+}
+
+// bounded reports whether a variable has a size that the program cannot exceed.
 func bounded(t debuginfo.Type) bool {
 	if t == nil || t.Size() <= 0 {
 		return false
 	}
 	switch t.Kind() {
+	case debuginfo.KindBool, debuginfo.KindChar, debuginfo.KindInt, debuginfo.KindUint, debuginfo.KindFloat, debuginfo.KindEnum, debuginfo.KindPointer:
+		return true
 	case debuginfo.KindArray:
 		return t.Count() > 0
 	case debuginfo.KindStruct:

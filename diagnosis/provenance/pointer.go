@@ -55,7 +55,8 @@ func (f *follower) access(n, k int) bool {
 }
 
 // beyond ends the way at an access past the end of the variable whose address its function was handed. One before the start may be meant
-// for the variable there: the address of one is that of the end of another.
+// for the variable there: the address of one is that of the end of another. Of a variable without parts only an access that begins in it
+// counts: a pointer of another type led there.
 func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
 	o := &f.trace.Step(n).Inst.Operands[k]
 	write := o.Access.Writes()
@@ -66,11 +67,16 @@ func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
 	if v == nil || addr+evidence.Addr(max(o.Size, 1)) <= v.end() || addr < v.Addr {
 		return false
 	}
+	if v.Single && addr >= v.end() {
+		return false
+	}
 	w := f.way
 	w.Declared, w.Write, w.AccessPC = v, write, f.ownPlace(n)
 	w.Beyond = max(int64(addr)-int64(v.end()), 0) + 1
 	f.end(Outside, n)
-	w.Led = f.led(n, k, &flow.Object{Addr: v.Addr, Size: v.Size, Freed: -1})
+	if !v.Single { // else the pointer is as it was handed over
+		w.Led = f.led(n, k, &flow.Object{Addr: v.Addr, Size: v.Size, Freed: -1})
+	}
 	return true
 }
 

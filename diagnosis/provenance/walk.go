@@ -24,7 +24,9 @@ type Program interface {
 	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
 	// Function names the function at a place; empty: it is not known.
 	Function(pc evidence.Addr) string
-	// Declared is the array or struct in scope at a place of the program that begins at an address; nil: none is known.
+	// Static is the variable with static storage that begins at an address; nil: none is known.
+	Static(addr evidence.Addr) *Declared
+	// Declared is the variable in scope at a place of the program that begins at an address; nil: none is known.
 	Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr evidence.Addr) *Declared
 }
 
