@@ -69,6 +69,58 @@ int main(int argc, char **argv)
 	}
 	return 0;
 }
+`, "suffix.c": `
+#include <stdio.h>
+static char name[64];
+int main(int argc, char **argv)
+{
+	snprintf(name, sizeof name, "%s.map", argv[1]);
+	FILE *f = fopen(name, "r"); // CAUSE
+	if (!f) {
+		perror(name);
+		return 4;
+	}
+	fclose(f);
+	return 0;
+}
+`, "part.c": `
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <stdlib.h>
+__attribute__((noinline)) static void look(const char *list, size_t length)
+{
+	char *name = malloc(length + 1);
+	struct stat s;
+	memcpy(name, list, length);
+	name[length] = 0;
+	if (stat(name, &s) != 0) { // CAUSE
+		perror(name);
+		exit(5);
+	}
+	free(name);
+}
+int main(int argc, char **argv)
+{
+	look(argv[1], strcspn(argv[1], ","));
+	return 0;
+}
+`, "kept.c": `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+static char *kept;
+int main(int argc, char **argv)
+{
+	struct stat s;
+	kept = strdup(argv[1]);
+	if (stat(kept, &s) != 0) { // CAUSE
+		perror(kept);
+		return 6;
+	}
+	return 0;
+}
 `, "count.cc": `
 #include <cstdio>
 #include <cstdlib>
@@ -116,6 +168,11 @@ fn main() {
 		{"die.c", "clang", "-O2", "5", 2, "was 20 and", evidence.OpenDecision},
 		{"code.c", "gcc", "-O2", "/nonexistent/a", 3, `open("/nonexistent/a", 0) (code.c:7) returned -1: ENOENT`, ""},
 		{"code.c", "clang", "-O0", "/nonexistent/b", 3, "load (code.c:7) returned -1; the last condition after it was at code.c:8, where fd was -1", evidence.OpenDecision},
+		{"suffix.c", "gcc", "-O0", "/nonexistent/c", 4, `fopen("/nonexistent/c.map", "r") (suffix.c:7) returned NULL: ENOENT`, evidence.OpenOrigin},
+		{"suffix.c", "clang", "-O2", "/nonexistent/d", 4, `fopen("/nonexistent/d.map", "r") (suffix.c:7) returned NULL: ENOENT`, evidence.OpenOrigin},
+		{"part.c", "gcc", "-O2", "/nonexistent/e,f", 5, "returned -1: ENOENT", evidence.OpenOrigin},
+		{"kept.c", "gcc", "-O0", "/nonexistent/g", 6, "returned -1: ENOENT", ""},
+		{"kept.c", "clang", "-O2", "/nonexistent/h", 6, "returned -1: ENOENT", ""},
 		{"count.cc", "g++", "-O0", "0", 1, "gave errors the value 1, which decided the exit", evidence.OpenOrigin},
 		{"count.cc", "g++", "-O2", "-4", 1, "gave errors the value 1, which decided the exit", evidence.OpenOrigin},
 		{"seat.rs", "rustc", "", "12", 101, "the value that was unwrapped is bad because", ""},

@@ -19,6 +19,7 @@ type calledFunction struct {
 	name      string
 	library   bool
 	arguments []string
+	names     []nameText
 	site      *evidence.Site // of the call
 	back, sp  evidence.Addr  // where it returns to; 0: not known
 }
@@ -69,6 +70,9 @@ func calledFunctionOf(p *image.Process, m image.Memory, site *staticscan.CallSit
 		return f
 	}
 	kinds, _, _ := strings.Cut(signatures[f.name], ":")
+	if outside[f.name] {
+		f.names = nameTexts(m, kinds, regs)
+	}
 	for i, kind := range []byte(kinds) {
 		v, known := regs.Get(arguments[i])
 		if !known {
@@ -149,7 +153,7 @@ func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned,
 	if outside[f.name] || readers[f.name] {
 		out.kind = evidence.CauseBadInput
 	}
-	if k.status && !outside[f.name] {
+	if k.status && (!outside[f.name] || none && misnamed[failed] && c.composed(f)) {
 		out.open = evidence.OpenOrigin // it may have been handed what it should not
 	}
 	return out, nil
