@@ -171,6 +171,14 @@ func (t *tracing) before() error {
 	return nil
 }
 
+// lastOf is the last event of a thread that matters: not what the handler of a fault did.
+func (x *exact) lastOf(thread uint32) uint64 {
+	if x.handled != nil && x.handled.Thread == thread {
+		return x.handled.Ordinal - 1
+	}
+	return untilEnd
+}
+
 // lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
 // events than. The numbers descend.
 func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
@@ -198,10 +206,10 @@ func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow)
 		}
 		windows := map[uint32]replay.StepWindow{}
 		for _, e := range slices.Backward(tail) { // a thread that begins in the tail is stepped from its first event on
-			windows[e.thread] = replay.StepWindow{From: e.ordinal, To: untilEnd}
+			windows[e.thread] = replay.StepWindow{From: e.ordinal, To: x.lastOf(e.thread)}
 		}
 		for thread, ordinal := range before {
-			windows[thread] = replay.StepWindow{From: ordinal, To: untilEnd}
+			windows[thread] = replay.StepWindow{From: ordinal, To: x.lastOf(thread)}
 		}
 		list = append(list, windows)
 	}
@@ -224,7 +232,7 @@ func (t *tracing) near(others map[uint32]replay.StepWindow) error {
 	from := func(m evidence.Moment) (bool, error) {
 		windows := map[uint32]replay.StepWindow{}
 		maps.Copy(windows, others)
-		windows[thread] = replay.StepWindow{From: at, To: untilEnd, PC: m.PC, Count: m.Count}
+		windows[thread] = replay.StepWindow{From: at, To: t.lastOf(thread), PC: m.PC, Count: m.Count}
 		return t.try(windows, mostFollowed)
 	}
 	frames := unwind.New(t.process).Walk(t.process.FailingThread(), mostFrames).Frames
