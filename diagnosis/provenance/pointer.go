@@ -18,7 +18,7 @@ func (f *follower) points(v uint64, n int) bool {
 }
 
 // access ends the way at memory operand k of step n, if it breaks a rule: the object that its pointer was derived from was
-// freed, or the access is outside of it.
+// freed, or the access is outside of it. Of several outside of one object the first counts.
 func (f *follower) access(n, k int) bool {
 	o := &f.trace.Step(n).Inst.Operands[k]
 	addr, known := f.trace.Address(n, k)
@@ -38,6 +38,15 @@ func (f *follower) access(n, k int) bool {
 	}
 	if !freed && !outside {
 		return false
+	}
+	if outside && !freed {
+		if at, operand := f.first(object, n); at < n {
+			f.link(Again, n, flow.Memory(addr, max(o.Size, 1)))
+			n, k = at, operand
+			o = &f.trace.Step(n).Inst.Operands[k]
+			addr, _ = f.trace.Address(n, k)
+			write = o.Access.Writes()
+		}
 	}
 	w := f.way
 	w.Object, w.Write, w.AccessPC = object, write, f.ownPlace(n)

@@ -54,9 +54,11 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	for k := range s.Inst.Operands {
 		o := &s.Inst.Operands[k]
 		if o.IsMemory && o.Access != "" {
-			if f.way.Failing = f.access(n, k); !f.way.Failing {
+			if !f.access(n, k) {
 				f.address(n, k)
+				return f.way, true
 			}
+			f.way.Failing = f.way.AccessPC == f.ownPlace(n)
 			return f.way, true
 		}
 	}
@@ -144,7 +146,7 @@ func (f *follower) end(kind EndKind, n int) {
 func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 	pc := f.trace.Step(n).PC
 	if !f.program.Own(pc) {
-		if kind != Stored {
+		if kind != Stored && kind != Again {
 			return
 		}
 		if pc = f.ownPlace(n); pc == 0 {

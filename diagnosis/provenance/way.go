@@ -20,6 +20,8 @@ const (
 	Offset
 	// Bound: the value is a count that a loop made, and the way follows what the loop compared it with.
 	Bound
+	// Again: it accessed memory outside of the object at which the way ends, as another access had before.
+	Again
 )
 
 // Link is a notable step of the way.

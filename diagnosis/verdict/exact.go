@@ -396,6 +396,8 @@ func (x *exact) linkText(l *provenance.Link) string {
 		return s + " added an offset to an address that was good"
 	case provenance.Bound:
 		return fmt.Sprintf("%s counts up to%s", s, value)
+	case provenance.Again:
+		return s + " accessed memory outside of the same object"
 	case provenance.Computed:
 		return fmt.Sprintf("%s computed%s of it", s, value)
 	}
