@@ -178,6 +178,8 @@ const (
 	OpenInput OpenEnd = "input"
 	// OpenDecision: the program had found something wrong before, and what that was is not known.
 	OpenDecision OpenEnd = "decision"
+	// OpenEmpty: the value is null, which may be right as the pointer to no elements: the count of those that were accessed began at 0.
+	OpenEmpty OpenEnd = "empty"
 )
 
 // RunEndKind is how a run ended.

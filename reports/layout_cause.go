@@ -69,6 +69,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenCall:     "what the call executed that returned the value is not known",
 	evidence.OpenInput:    "it is input; whether that is wrong, or what the program made of it, is not known",
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
+	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 
 func cause(c *evidence.Cause, rank int) []block {

@@ -151,6 +151,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.fromOrigin()
 	w.leadOfConditions()
 	w.rank()
+	w.ofNoElements()
 	w.setLeadsApart()
 	w.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()

@@ -1,0 +1,131 @@
+package verdict_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"diagnose/diagnosis/driver"
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+	"diagnose/internal/recordtest"
+)
+
+// A null pointer may be that of no elements: then neither it nor the access is called the cause. Where the count is no 0, the null is.
+func TestNoElements(t *testing.T) {
+	crashtest.TracesAccesses(t)
+	programs := map[string]string{"grow.c": `
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+struct buffer { char *data; int used, size; };
+static struct buffer *buffer;
+static void fell(int sig)
+{
+	volatile long spun = 0;
+	for (long i = 0; i < 40000; i++)
+		spun += i;
+	_exit(sig);
+}
+__attribute__((noinline)) static void make(int used)
+{
+	buffer = malloc(sizeof *buffer);
+	buffer->data = NULL; // CAUSE
+	buffer->used = used;
+	buffer->size = 0;
+}
+__attribute__((noinline)) static void grow(int size)
+{
+	char *old = buffer->data;
+	buffer->data = malloc(size);
+	memcpy(buffer->data, old, buffer->used + 1); // LEAD
+	free(old);
+	buffer->size = size;
+}
+int main(int argc, char **argv)
+{
+	signal(SIGSEGV, fell);
+	make(argc - 2);
+	grow(64);
+	return buffer->data[0];
+}
+`, "sum.c": `
+#include <stdio.h>
+#include <stdlib.h>
+struct list { long *items; long count; };
+__attribute__((noinline)) static void fill(struct list *l, long count)
+{
+	l->count = count;
+	l->items = NULL; // CAUSE
+	if (count > 1)
+		l->items = calloc(count, sizeof *l->items);
+}
+__attribute__((noinline)) static long sum(const struct list *l, long from)
+{
+	long sum = 0;
+	for (long i = from; i <= l->count; i++) // LEAD
+		sum += l->items[i];
+	return sum;
+}
+int main(int argc, char **argv)
+{
+	struct list *l = malloc(sizeof *l);
+	fill(l, argc - 2);
+	printf("%ld\n", sum(l, 0));
+	return 0;
+}
+`}
+	for _, x := range []struct {
+		source, compiler, level string
+		arguments               []string
+		fails                   string
+		lead                    bool
+	}{
+		{"grow.c", "gcc", "-O2", []string{"a"}, "exit 11", true},
+		{"grow.c", "clang", "-O0", []string{"a"}, "exit 11", true},
+		{"grow.c", "gcc", "-O0", []string{"a", "b"}, "exit 11", false},
+		{"sum.c", "gcc", "-O0", []string{"a"}, "SIGSEGV", true},
+		{"sum.c", "clang", "-O0", []string{"a"}, "SIGSEGV", true},
+		{"sum.c", "gcc", "-O2", []string{"a", "b"}, "SIGSEGV", false},
+	} {
+		t.Run(x.source+x.level+x.compiler+strings.Join(x.arguments, ""), func(t *testing.T) {
+			compiler, err := exec.LookPath(x.compiler)
+			if err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			source, exe := filepath.Join(dir, x.source), filepath.Join(dir, "program")
+			if err := os.WriteFile(source, []byte(programs[x.source]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command(compiler, "-g", x.level, "-o", exe, source).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			recorded := recordtest.RecordProgram(t, exe, x.arguments, "", x.fails)
+			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := result.Check(); err != nil {
+				t.Error(err)
+			}
+			list, mark, open := result.Diagnosis.Causes, "// CAUSE", evidence.OpenEnd("")
+			if x.lead {
+				if len(list) > 0 {
+					t.Errorf("%q is called a cause", list[0].Summary)
+				}
+				list, mark, open = result.Diagnosis.Leads, "// LEAD", evidence.OpenEmpty
+			}
+			if len(list) == 0 {
+				t.Fatalf("nothing is told: %+v, %v", result.Diagnosis.Unknown, result.Limits)
+			}
+			before, _, _ := strings.Cut(programs[x.source], mark)
+			if c := &list[0]; c.Site == nil || c.Site.Line != strings.Count(before, "\n")+1 || c.Open != open {
+				t.Errorf("%q at %+v (%s), want %s", c.Summary, c.Site, c.Open, mark)
+			}
+		})
+	}
+}
