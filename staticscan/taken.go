@@ -125,6 +125,8 @@ type Condition struct {
 	Text string
 	// Inlined: it is in code of a library, at Site inlined into the program's.
 	Inlined bool
+	// Zero: what was looked at is a number by its type, and no pointer, and was 0.
+	Zero bool
 }
 
 // ResultOf goes back from what a function has returned in a register. The process

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/debuginfo"
 	"diagnose/image/x86"
 )
 
@@ -122,6 +123,7 @@ func (t *resultSearch) condition(w *Course, i int) *Condition {
 			}
 			if before.Op != "sub" && !c.Inlined {
 				c.Text = t.compared(w, j, before)
+				c.Zero = t.foundZero(w, j, before)
 			}
 			break
 		}
@@ -170,6 +172,36 @@ func (t *resultSearch) compared(w *Course, i int, in *x86.Inst) string {
 	return ""
 }
 
+// foundZero reports whether a comparison with 0 looked at a number that was 0.
+func (t *resultSearch) foundZero(w *Course, i int, in *x86.Inst) bool {
+	first, ok := explicit(in, 0)
+	second, two := explicit(in, 1)
+	if !ok || !two || !(in.Op == "test" && sameRegister(first, second) || in.Op == "cmp" && second.IsImm && second.Imm == 0) {
+		return false
+	}
+	s := t.sliceAt(w, i)
+	if v, known := t.value(w, i, first); s == nil || !known || v != 0 {
+		return false
+	}
+	e, ok := t.operandExpression(s, first)
+	if !ok || e.typ == nil {
+		return false
+	}
+	kind := e.typ.Kind()
+	return kind == debuginfo.KindInt || kind == debuginfo.KindUint
+}
+
+// operandExpression is what the program calls an operand.
+func (t *resultSearch) operandExpression(s *backwardSlice, op *x86.Operand) (e expression, ok bool) {
+	switch {
+	case op.IsMemory:
+		return s.describePlace(s.addressOf(s.now, &op.Memory, 0), op.Size, s.now, 0)
+	case op.Reg.General():
+		return s.describe(s.register(s.now, op.Reg, 0), 0)
+	}
+	return e, false
+}
+
 // operandText is an operand with its value: "i was 0x0".
 func (t *resultSearch) operandText(s *backwardSlice, w *Course, i int, op *x86.Operand) (string, bool) {
 	v, known := t.value(w, i, op)
@@ -179,14 +211,7 @@ func (t *resultSearch) operandText(s *backwardSlice, w *Course, i int, op *x86.O
 	if op.IsImm {
 		return fmt.Sprint(op.Imm), true
 	}
-	var e expression
-	ok := false
-	switch {
-	case op.IsMemory:
-		e, ok = s.describePlace(s.addressOf(s.now, &op.Memory, 0), op.Size, s.now, 0)
-	case op.Reg.General():
-		e, ok = s.describe(s.register(s.now, op.Reg, 0), 0)
-	}
+	e, ok := t.operandExpression(s, op)
 	if !ok || e.text == "" {
 		return "", true
 	}

@@ -6,6 +6,10 @@ import (
 
 	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/unwind"
+	"diagnose/image/x86"
+	"diagnose/staticscan"
 )
 
 // ofNoElements makes leads of the causes of a null pointer where that may be right, as the pointer to no elements, and the access one too
@@ -41,4 +45,42 @@ func (w *work) ofNoElements() {
 	}
 	lead.Story = []evidence.CauseStep{x.step(lead.Summary, site)}
 	w.out.Causes = append([]evidence.Cause{lead}, w.out.Causes...)
+}
+
+// unasked reports whether a function that hands out memory returned null without having asked the C library for any, on the way that it
+// took: what it was asked for was nothing.
+func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *returned) bool {
+	if len(out.returns) == 0 {
+		return false
+	}
+	code, entry := w.functionCode(out.returns[0])
+	insts, _ := x86.Function(code, uint64(entry))
+	const most = 64 // calls
+	calls, asks := 0, false
+	for i := range insts {
+		if insts[i].Flow != x86.FlowCall && insts[i].Flow != x86.FlowJump {
+			continue
+		}
+		if calls++; calls > most {
+			return false
+		}
+		pc := evidence.Addr(insts[i].PC)
+		if !w.callsAllocator(in, pc) {
+			continue
+		}
+		asks = true
+		if slices.ContainsFunc(course.Steps, func(s staticscan.Taken) bool { return s.Registers.PC() == pc }) {
+			return false
+		}
+	}
+	return asks
+}
+
+// callsAllocator reports whether an instruction calls a function by which the C library hands out memory.
+func (w *work) callsAllocator(in staticscan.Input, pc evidence.Addr) bool {
+	var regs image.Registers
+	regs.Set(image.RIP, uint64(pc))
+	in.Frames = []unwind.Frame{{Kind: evidence.Physical, Registers: regs, Lookup: image.AtInstruction}}
+	call, ok := staticscan.CallOf(in, 0)
+	return ok && allocators[libraryName(call.Library)]
 }

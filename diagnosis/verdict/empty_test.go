@@ -77,6 +77,53 @@ int main(int argc, char **argv)
 	printf("%ld\n", sum(l, 0));
 	return 0;
 }
+`, "resize.c": `
+#include <stdio.h>
+#include <stdlib.h>
+struct list { long *items; long count; };
+__attribute__((noinline)) static void *resize(void *old, size_t size)
+{
+	if (size == 0) {
+		free(old);
+		return NULL; // LEAD
+	}
+	return realloc(old, size);
+}
+__attribute__((noinline)) static void fill(struct list *l, long count)
+{
+	l->items = resize(l->items, count * sizeof *l->items);
+	l->count = count;
+}
+__attribute__((noinline)) static long first(const struct list *l) { return l->items[0]; }
+int main(int argc, char **argv)
+{
+	struct list *l = calloc(1, sizeof *l);
+	fill(l, argc);
+	l->items[0] = argc;
+	fill(l, argc - 2);
+	printf("%ld\n", first(l));
+	return 0;
+}
+`, "copy.c": `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct entry { char *name; long uses; };
+__attribute__((noinline)) static char *copy(const char *text)
+{
+	if (!text)
+		return NULL; // CAUSE
+	char *to = malloc(strlen(text) + 1);
+	return to ? strcpy(to, text) : NULL;
+}
+__attribute__((noinline)) static int initial(const struct entry *e) { return e->name[0]; }
+int main(int argc, char **argv)
+{
+	struct entry *e = calloc(1, sizeof *e);
+	e->name = copy(argv[argc]);
+	printf("%d\n", initial(e));
+	return 0;
+}
 `}
 	for _, x := range []struct {
 		source, compiler, level string
@@ -90,6 +137,9 @@ int main(int argc, char **argv)
 		{"sum.c", "gcc", "-O0", []string{"a"}, "SIGSEGV", true},
 		{"sum.c", "clang", "-O0", []string{"a"}, "SIGSEGV", true},
 		{"sum.c", "gcc", "-O2", []string{"a", "b"}, "SIGSEGV", false},
+		{"resize.c", "gcc", "-O2", []string{"a"}, "SIGSEGV", true},
+		{"resize.c", "clang", "-O0", []string{"a"}, "SIGSEGV", true},
+		{"copy.c", "gcc", "-O0", []string{"a"}, "SIGSEGV", false},
 	} {
 		t.Run(x.source+x.level+x.compiler+strings.Join(x.arguments, ""), func(t *testing.T) {
 			compiler, err := exec.LookPath(x.compiler)

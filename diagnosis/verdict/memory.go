@@ -98,7 +98,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 		}
 		if cause != nil && !w.known(cause) {
-			if found != nil && found.at(cause) {
+			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty {
 				cause.Open = "" // the trace shows that the way ends there
 			}
 			open := cause.Open
