@@ -74,30 +74,49 @@ static enum dg_waited dg_hunt_sleeps(uint64_t deadline)
 	return dg_hunt_wait((struct dg_wait){ .how = DG_WAIT_INPUT }, deadline, NULL, brief);
 }
 
+/* The end of the sleep that nanosleep or clock_nanosleep asks for, on the clock of the hunt; or
+ * the call's error. */
+static long dg_hunt_sleep_end(const struct dg_call *c, uint64_t *deadline)
+{
+	bool clock = c->nr == SYS_clock_nanosleep, absolute = clock && c->args[1] & 1 /* TIMER_ABSTIME */;
+	uint64_t from = c->args[clock ? 2 : 0];
+	struct timespec t;
+
+	if (!dg_readable(from, sizeof(t)))
+		return -EFAULT;
+	dg_copy(&t, (const void *)from, sizeof(t));
+	if (t.tv_nsec < 0 || t.tv_nsec >= 1000000000 || t.tv_sec < 0)
+		return -EINVAL;
+	*deadline = dg_hunt_ns(&t) + (absolute ? 0 : DG_HUNT->clock);
+	return 0;
+}
+
 static void dg_hunt_nanosleep(struct dg_frame *f, const struct dg_call *c)
 {
 	bool clock = c->nr == SYS_clock_nanosleep, absolute = clock && c->args[1] & 1 /* TIMER_ABSTIME */;
-	uint64_t from = c->args[clock ? 2 : 0], remains = c->args[clock ? 3 : 1], deadline;
+	uint64_t remains = c->args[clock ? 3 : 1], deadline;
+	long result = dg_hunt_sleep_end(c, &deadline);
 	struct timespec t;
 
-	if (!dg_readable(from, sizeof(t))) {
-		dg_hunt_result(f, c, -EFAULT);
-		return;
-	}
-	dg_copy(&t, (const void *)from, sizeof(t));
-	if (t.tv_nsec < 0 || t.tv_nsec >= 1000000000 || t.tv_sec < 0) {
-		dg_hunt_result(f, c, -EINVAL);
-		return;
-	}
-	deadline = dg_hunt_ns(&t) + (absolute ? 0 : DG_HUNT->clock);
-	if (dg_hunt_sleeps(deadline) != DG_WAIT_SIGNALLED) {
-		dg_hunt_result(f, c, 0);
+	if (result || dg_hunt_sleeps(deadline) != DG_WAIT_SIGNALLED) {
+		dg_hunt_result(f, c, result);
 		return;
 	}
 	t = dg_hunt_spec(deadline > DG_HUNT->clock ? deadline - DG_HUNT->clock : 0);
 	if (remains && !absolute)
 		dg_give(remains, &t, sizeof(t));
 	dg_hunt_result(f, c, -EINTR);
+}
+
+/* Whether the call only gives the processor away. A sleep of no time does: who polls with
+ * it waits for what others do. */
+static bool dg_hunt_gives_way(const struct dg_call *c)
+{
+	uint64_t deadline;
+
+	if (c->nr == SYS_nanosleep || c->nr == SYS_clock_nanosleep)
+		return !dg_hunt_sleep_end(c, &deadline) && deadline <= DG_HUNT->clock;
+	return c->nr == SYS_sched_yield;
 }
 
 /* What the kernel alone ends. */
@@ -259,7 +278,7 @@ static void dg_hunt_system_call(struct dg_frame *f, struct dg_call *c)
 	bool away = false;
 
 	dg_hunt_passed(dg_me, false);
-	if (c->nr == SYS_sched_yield)
+	if (dg_hunt_gives_way(c))
 		dg_hunt_of(dg_me)->vain = DG_HUNT_VAIN;
 	if (dg_hunt_interacts(c))
 		dg_hunt_arrive(DG_EV_SYSCALL, (uint64_t)c->nr);

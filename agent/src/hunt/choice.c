@@ -224,6 +224,26 @@ static uint32_t dg_hunt_strategy(const struct dg_rthread *me, bool stays, uint32
 
 __attribute__((noreturn)) static void dg_hunt_ends(enum dg_stuck why);
 
+/* Whether a thread has been ready for too long while others ran in turn, each for a short time:
+ * those that poll for what it is to do. Only operations look, which are the same whatever the
+ * strategy, for a plan must reach the same. */
+static bool dg_hunt_passed_over(const struct dg_rthread *me)
+{
+	bool any = false;
+
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		struct dg_hunt_thread *x = &dg_hunt_threads[i];
+
+		if (i == me->index || !dg_hunt_ready(dg_rthread_number(i)))
+			x->ready_at = 0;
+		else if (!x->ready_at)
+			x->ready_at = DG_HUNT->steps + 1;
+		else
+			any |= DG_HUNT->steps > x->ready_at + DG_HUNT_STREAK;
+	}
+	return any;
+}
+
 /* Of a sleep that may be over at once, the time is up when it is. */
 static void dg_hunt_wakes(struct dg_rthread *t)
 {
@@ -259,6 +279,7 @@ static struct dg_rthread *dg_hunt_decide(struct dg_rthread *me, bool yields)
 		dg_hunt_note(me, next, stays && next != me->index);
 	if (next != me->index || forced)
 		x->streak = 0;
+	dg_hunt_threads[next].ready_at = 0;
 	dg_hunt_wakes(dg_rthread_number(next));
 	return dg_rthread_number(next);
 }

@@ -152,6 +152,8 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	enum dg_waited how = DG_WAITED;
+	/* A wait whose time is up when it begins is a poll: others go first. */
+	bool polls = deadline <= DG_HUNT->clock;
 
 	x->wait = wait;
 	x->wait.timed = deadline != DG_HUNT_NEVER;
@@ -159,8 +161,10 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 	x->probe = probe;
 	x->brief = brief;
 	dg_hunt_waiting_outside += !!probe;
+	if (polls)
+		DG_HUNT->clock += DG_HUNT_YIELD_NS;
 	do
-		dg_hunt_lend(me, dg_hunt_next(me, false));
+		dg_hunt_lend(me, dg_hunt_next(me, polls));
 	while (!dg_hunt_ready(me));
 	if (!dg_wait_over(&x->wait))
 		how = me->pending ? DG_WAIT_SIGNALLED : DG_WAITED_TOO_LONG;
@@ -170,7 +174,6 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 	x->wait = (struct dg_wait){ .how = DG_WAIT_NOTHING };
 	x->probe = NULL;
 	x->brief = false;
-	x->streak = 0;
 	return how;
 }
 
@@ -254,6 +257,7 @@ static void dg_hunt_arrive(enum dg_kind kind, uint64_t object)
 	if (dg_live > 1) {
 		DG_HUNT->clock += yields ? DG_HUNT_YIELD_NS : DG_HUNT_STEP_NS;
 		dg_hunt_passes(vain);
+		yields |= dg_hunt_passed_over(me);
 		do
 			dg_hunt_lend(me, dg_hunt_next(me, yields));
 		while (!dg_hunt_ready(me));

@@ -15,7 +15,7 @@
 #define DG_HUNT_YIELD_NS 20000u /* what it takes to try again in vain */
 #define DG_HUNT_VAIN 3u         /* after so many, others go first */
 #define DG_HUNT_LOOKS 20u       /* the same of clocks */
-#define DG_HUNT_STREAK 5000u    /* steps of one thread while others are ready */
+#define DG_HUNT_STREAK 5000u    /* steps of one thread, or of several in turn, while another is ready */
 #define DG_HUNT_LOOK_FROM 8u    /* of them, where is looked whether it spins: the first time, then eight times as far on each */
 #define DG_HUNT_SPIN_LOOKS 6u   /* points in a row that are looked at */
 #define DG_HUNT_GRACE_MS 20     /* of real time, for what comes from outside before a time is up */
@@ -34,6 +34,7 @@ struct dg_hunt_thread {
 	uint32_t looks;    /* at the clock */
 	uint64_t streak;   /* steps in a row */
 	uint64_t steps;
+	uint64_t ready_at; /* the step of any thread at which this one was ready, and has not run since; 0: none */
 	uint64_t due;      /* the step at which the strategy has a say */
 	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
 	uint32_t looked_at;
