@@ -284,3 +284,19 @@ func TestHuntOutput(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
+
+// A lock that a thread takes again while it is alone is counted, and the count is the replay's,
+// though each release enters the engine.
+func TestHuntedRelocks(t *testing.T) {
+	o := optionsOf(t, huntProgram(t, "hunt/relocks.c"))
+	for _, strategy := range append(slices.Clone(strategies), record.HuntPlan) {
+		for seed := range uint64(3) {
+			h := record.Hunt{Strategy: strategy, Seed: seed, Depth: 4, Length: 150, Globals: true, Processor: -1}
+			r := hunted(t, o, h)
+			if r.Failed {
+				t.Fatalf("%s %d: %s", strategy, seed, r.Why)
+			}
+			identical(t, r.Dir)
+		}
+	}
+}

@@ -411,13 +411,16 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	bool alone = dg_live == 1;
+	/* Not each time that the engine is entered has an event: what was taken since the last one counts on. */
+	uint64_t used = dg_skipped(me);
 
 	if (x->ordinal != me->ordinal) {
 		x->since = 0;
 		dg_point_forget(me);
 	}
 	x->ordinal = me->ordinal;
-	me->budget = me->budget_start = alone ? DG_BUDGET : 0;
+	me->budget = alone ? DG_BUDGET : 0;
+	me->budget_start = me->budget + used;
 	if (alone) {
 		me->points = me->points_start = DG_POINTS;
 		return;
