@@ -379,3 +379,43 @@ func TestHandOverAtMoment(t *testing.T) {
 		t.Errorf("process %d was handed over at thread %d", pid, tid)
 	}
 }
+
+// A signal that ends the process after another thread's exit is in the log is the end of the
+// replay, too: the exit waits for ever.
+func TestReplayExitOvertaken(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/hunt/exit_overtaken.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := p.Build(t)
+	const most = 4 * mostRecordings
+	for range most {
+		r := recordtest.RecordProgram(t, exe, nil, "", "")
+		rec := open(t, r.Dir)
+		if rec.Manifest.Outcome.Kind != record.OutcomeSignal || !hasEvent(t, rec, eventlog.KindEnd) {
+			continue
+		}
+		o, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}, Verify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := recordtest.Differences(o); text != "" || o.End != replay.EndFailure || o.Signal != int(unix.SIGABRT) {
+			t.Fatalf("the replay ended with %v, signal %d: %s", o.End, o.Signal, text)
+		}
+		return
+	}
+	t.Skipf("in %d recordings no signal came after the exit was in the log", most)
+}
+
+func hasEvent(t *testing.T, rec *record.Recording, kind eventlog.Kind) bool {
+	t.Helper()
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -97,11 +97,15 @@ func (j *judge) stuckFree(t *tracee.Thread, why uint64) error {
 	return nil
 }
 
-// exited handles a process that is about to exit.
+// exitOvertaken reports whether a thread that is about to end the process is to wait at that place for
+// ever: the recorded one came as far, and another thread's signal ended the process before the kernel did.
+func (j *judge) exitOvertaken(t *tracee.Thread) bool {
+	o := &j.recordings.Stage().Rec.Manifest.Outcome
+	return o.Kind == record.OutcomeSignal && j.recordings.IsLast() && !j.recordings.EndsShort() && o.Thread != t.Index
+}
+
+// exited handles a process that is about to exit by a thread whose index is known.
 func (j *judge) exited(t *tracee.Thread, s *tracee.SignalStop, free bool) error {
-	if err := j.process.Identify(t); err != nil {
-		return err
-	}
 	o := &j.recordings.Stage().Rec.Manifest.Outcome
 	status := int(uint8(s.Regs.Rdi))
 	if !j.recordings.IsLast() {

@@ -54,6 +54,12 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.answer(t, s, uint64(control.PatchCount))
 	case agent.TrapExit:
+		if err := c.Identify(t); err != nil {
+			return err
+		}
+		if !c.free() && c.exitOvertaken(t) {
+			return c.park(t, &s.Regs, 0)
+		}
 		return c.exited(t, s, c.free())
 	case agent.TrapLeft, agent.TrapFatal, agent.TrapStuck, agent.TrapUnpark:
 		return c.freeTrapped(t, s)

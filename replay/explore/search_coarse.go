@@ -84,7 +84,9 @@ func (c *coarseList) late(w *window) {
 // early runs steps right after their events that would otherwise run before their next.
 func (c *coarseList) early(w *window) {
 	for i, own := range w.own {
-		c.addPlan(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
+		if !c.s.order.ends(own) {
+			c.addPlan(c.o.plan.hold(own, own.begin), shape{who: whoSelf, back: i, until: untilFirst})
+		}
 	}
 	for i, other := range w.others {
 		if c.s.order.holdable(other) {

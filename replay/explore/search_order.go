@@ -91,6 +91,12 @@ func (o *order) holdable(s step) bool {
 	}
 }
 
+// ends reports whether the step's event is the last of its thread, which nothing follows.
+func (o *order) ends(s step) bool {
+	kind := o.eventAt(s.begin).kind
+	return kind == eventlog.KindExit || kind == eventlog.KindEnd
+}
+
 // window is the part in which a search looks for the reason of a divergence: for each thread,
 // from its last event before a part of the diverging thread's path to its first event after
 // that part (Lee et al., ECOOP 2014, 4.1).
