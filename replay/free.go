@@ -194,6 +194,9 @@ func (c *controller) freeTrapped(t *tracee.Thread, s *tracee.SignalStop) error {
 	case agent.TrapStuck:
 		return c.stuckFree(t, s.Regs.Rsi)
 	}
+	if f := t.Final; f != nil && f.Regs.Rax == agent.TrapExit && f.Regs.Rip == c.TrapPC+1 {
+		return c.exitedFree(t, int(uint8(f.Regs.Rdi)))
+	}
 	return c.unpark(t)
 }
 

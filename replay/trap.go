@@ -54,13 +54,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.answer(t, s, uint64(control.PatchCount))
 	case agent.TrapExit:
-		if err := c.Identify(t); err != nil {
-			return err
-		}
-		if !c.free() && c.exitOvertaken(t) {
-			return c.park(t, &s.Regs, 0)
-		}
-		return c.exited(t, s, c.free())
+		return c.exits(t, s)
 	case agent.TrapLeft, agent.TrapFatal, agent.TrapStuck, agent.TrapUnpark:
 		return c.freeTrapped(t, s)
 	case agent.TrapArm:
@@ -94,4 +88,24 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		return c.momentEvent(t, s)
 	}
 	return fmt.Errorf("replay: the engine asked %d, which this tool does not know", what)
+}
+
+// exits handles a thread that is about to end the process. As long as the replay is in the recording, an exit that a
+// signal overtook waits; a free replay may come back to it.
+func (c *controller) exits(t *tracee.Thread, s *tracee.SignalStop) error {
+	if err := c.Identify(t); err != nil {
+		return err
+	}
+	waits := c.exitOvertaken(t)
+	if waits && c.free() {
+		control, err := c.ReadControl()
+		if err != nil {
+			return err
+		}
+		waits = control.Free == agent.FreeMay
+	}
+	if waits {
+		return c.park(t, &s.Regs, 0)
+	}
+	return c.exited(t, s, c.free())
 }
