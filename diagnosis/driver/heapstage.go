@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -22,12 +23,12 @@ func (a *analysis) heapFailure() error {
 	f := &a.result.Failure
 	a.heap = heapjudge.NewExplanation(h, f, a.limit)
 	a.noteAllocator()
-	err = h.ReadErrors()
+	err = cmp.Or(h.ReadErrors(), a.freedLock())
 	if a.thread == nil || a.bystander() || f.Signal == nil {
 		return err
 	}
 	told := false
-	if f.Signal.Number == int(unix.SIGABRT) {
+	if a.heap.Words == nil && f.Signal.Number == int(unix.SIGABRT) {
 		site := f.Site
 		var errEnd error
 		told, errEnd = a.heap.ExplainEnd(a.thread.Ref.TID)
@@ -45,6 +46,32 @@ func (a *analysis) heapFailure() error {
 		a.resay()
 	}
 	return err
+}
+
+// freedLock judges a process that did not fail by itself, and one of whose threads waits for a lock in a freed
+// object. That is the failure, and no deadlock: what the freed memory says of a holder means nothing.
+func (a *analysis) freedLock() error {
+	f := &a.result.Failure
+	if f.Kind != evidence.Deadlock && f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal || a.bystander() {
+		return nil
+	}
+	for i := range a.waits {
+		e := &a.waits[i]
+		found, err := a.heap.ExplainWait(e)
+		if found == nil && err != nil {
+			return err
+		} else if found == nil {
+			continue
+		}
+		a.result.Findings = slices.DeleteFunc(a.result.Findings, func(other evidence.Finding) bool { return other.Kind.Locks() && other.Addr == e.Object })
+		a.result.Findings = append(said([]evidence.Finding{*found}), a.result.Findings...)
+		if f.Site != nil && f.Source == nil {
+			f.Source = a.sources().around(f.Site, sourceContext)
+		}
+		a.resay()
+		return err
+	}
+	return nil
 }
 
 // resay writes the failure's sentence again with the facts known by now.

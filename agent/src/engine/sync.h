@@ -178,14 +178,14 @@ static inline bool dg_mutex_is_real(const struct dg_mutex *m)
 static inline int dg_mutex_attempt(void *variable, uint32_t tid, const uint32_t **word, uint32_t *value)
 {
 	struct dg_mutex *m = variable;
-	uint32_t free = 0;
+	uint32_t now = __atomic_load_n(&m->lock, __ATOMIC_RELAXED);
 
 	(void)tid;
 	*word = &m->lock;
-	*value = 1;
-	if (!__atomic_load_n(&m->lock, __ATOMIC_RELAXED) &&
-	    __atomic_compare_exchange_n(&m->lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!now && __atomic_compare_exchange_n(&m->lock, &now, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return DG_TAKEN;
+	/* It is 1, unless the memory is no mutex any more: a sleep that expects 1 would return at once, again and again. */
+	*value = now;
 	return DG_MUST_WAIT;
 }
 

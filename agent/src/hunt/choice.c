@@ -411,7 +411,7 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	bool alone = dg_live == 1;
-	/* Not each time that the engine is entered has an event: what was taken since the last one counts on. */
+	/* The engine may be entered without an event: locks taken since the last one still count. */
 	uint64_t used = dg_skipped(me);
 
 	if (x->ordinal != me->ordinal) {

@@ -272,6 +272,14 @@ static void dg_hunt_arrive_at(enum dg_kind kind, const void *object, const uint3
 	dg_hunt_arrive(kind, (uint64_t)object);
 }
 
+/* The lock of a freed mutex has any value. */
+static void dg_hunt_arrive_at_mutex(const struct dg_mutex *m)
+{
+	uint32_t taken = m->lock ? m->lock : 1;
+
+	dg_hunt_arrive_at(DG_EV_MUTEX, m, &m->lock, taken);
+}
+
 static void dg_hunt_begin(void)
 {
 	struct dg_rthread *me = dg_me;

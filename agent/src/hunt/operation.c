@@ -57,7 +57,7 @@ static void dg_hunt_before(const struct dg_frame *f)
 	switch (f->rdi) {
 	case DG_OP_MUTEX_LOCK:
 		if (f->rcx == DG_SYNC_LOCK)
-			dg_hunt_arrive_at(DG_EV_MUTEX, (const void *)f->rsi, &((const struct dg_mutex *)f->rsi)->lock, 1);
+			dg_hunt_arrive_at_mutex((const struct dg_mutex *)f->rsi);
 		else
 			dg_hunt_arrive(DG_EV_MUTEX, f->rsi);
 		break;
