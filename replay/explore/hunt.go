@@ -28,7 +28,8 @@ type HuntOptions struct {
 	// Length is the assumed number of steps of a run; 0: that of the run without preemptions.
 	Length uint64
 	// Budget is the time limit of the hunt (default 5 minutes), Timeout that of a run (default
-	// 10 seconds).
+	// 10 seconds). What is done for a schedule that failed takes at most a tenth of Budget more,
+	// unless only its recording does not fit in.
 	Budget, Timeout time.Duration
 	// Jobs is the number of concurrent runs (default 1).
 	Jobs int
@@ -146,7 +147,7 @@ func (o *HuntOptions) setDefaults() {
 func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	o.setDefaults()
 	started := time.Now()
-	h := &hunt{options: o, started: started, seen: map[uint64]bool{}}
+	h := newHunt(o, started)
 	defer h.close()
 	result := &HuntResult{Strategy: o.Strategy, Depth: o.Depth, Next: o.First}
 	defer func() { result.Time = time.Since(started).Seconds() }()
@@ -181,7 +182,6 @@ func Hunt(ctx context.Context, o HuntOptions) (*HuntResult, error) {
 	if o.FirstOnly {
 		return result, nil
 	}
-	// The failing schedule is minimised even if the budget is spent.
 	result.Minimal, err = h.minimise(ctx, failed)
 	return result, err
 }
@@ -206,7 +206,10 @@ type hunt struct {
 	most    uint64
 	chance  int
 
+	until time.Time // the end of all runs
+
 	mu        sync.Mutex
+	longest   time.Duration // of a run that ended
 	schedules int
 	hung      int
 	ready     int
@@ -214,6 +217,26 @@ type hunt struct {
 	seen      map[uint64]bool // digests of decisions
 	told      time.Time
 	runners   []*runner
+}
+
+func newHunt(o HuntOptions, started time.Time) *hunt {
+	return &hunt{options: o, started: started, until: started.Add(o.Budget + o.Budget/10), seen: map[uint64]bool{}}
+}
+
+// fits reports whether there is time for so many runs one after another.
+func (h *hunt) fits(runs int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !time.Now().Add(time.Duration(runs) * h.longest).After(h.until)
+}
+
+// noteTime adds the duration of a run.
+func (h *hunt) noteTime(r *ran) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !r.hung {
+		h.longest = max(h.longest, r.took)
+	}
 }
 
 // runner returns the n-th of the concurrent runners.
@@ -248,10 +271,10 @@ func (h *hunt) plain(ctx context.Context) (*ran, error) {
 		return nil, err
 	}
 	switch {
-	case plain.hung && ctx.Err() != nil:
+	case plain.hung && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, ctx.Err()
 	case plain.hung:
-		return nil, &NoEndError{h.options.Timeout}
+		return nil, &NoEndError{min(h.options.Timeout, h.options.Budget)}
 	case plain.hunted == nil:
 		return nil, errors.New("explore: nothing is known of the program's threads: it was killed, or is not recorded")
 	}
@@ -262,6 +285,7 @@ func (h *hunt) plain(ctx context.Context) (*ran, error) {
 
 // note adds a run to the counts.
 func (h *hunt) note(r *ran) {
+	h.noteTime(r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.schedules++
@@ -307,7 +331,8 @@ func (h *hunt) search(ctx context.Context) (*ran, error) {
 }
 
 func (h *hunt) work(ctx context.Context, r *runner, s *seeds) error {
-	for ctx.Err() == nil {
+	// A schedule that fails is to be recorded, too. One is tried in any case.
+	for first := true; ctx.Err() == nil && (h.fits(2) || first && h.fits(1)); first = false {
 		seed, ok := s.take()
 		if !ok {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -87,6 +88,7 @@ type ran struct {
 	failure *Failure
 	hung    bool   // it did not end in time
 	dir     string // its recording's
+	took    time.Duration
 }
 
 // runSchedule makes a run and keeps only its result.
@@ -108,11 +110,12 @@ func (r *runner) make(ctx context.Context, h *record.Hunt) (*ran, error) {
 	if err := r.files[1].Truncate(0); err == nil {
 		r.files[1].Seek(0, io.SeekStart)
 	}
+	started := time.Now()
 	result, err := r.hunter.Run(limit, h)
 	if err != nil {
 		return nil, err
 	}
-	x := &ran{hunted: result.Hunted, dir: result.Dir}
+	x := &ran{hunted: result.Hunted, dir: result.Dir, took: time.Since(started)}
 	killed := result.Status.Signaled() && result.Status.Signal() == unix.SIGKILL
 	if killed && result.Outcome.Stuck == "" && limit.Err() != nil {
 		x.hung = true

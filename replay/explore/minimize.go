@@ -44,6 +44,8 @@ const (
 	// mostAlone is how many decisions are tried alone, mostPlaces the largest number of
 	// possible decisions for which all of them are tried.
 	mostAlone, mostPlaces = 16, 400
+	// withRecordings are a run and the recordings of a failing and a passing one.
+	withRecordings = 3
 	// passingSeeds is how many seeds are tried if no schedule with one decision less passes.
 	passingSeeds = 500
 )
@@ -60,7 +62,8 @@ func Minimize(ctx context.Context, rec *record.Recording, o HuntOptions) (*HuntR
 	o.Strategy, o.Depth, o.Length, o.NoGlobals = m.Strategy, m.Depth, m.Length, !m.Hunt.Globals
 	o.setDefaults()
 	started := time.Now()
-	h := &hunt{options: o, started: started, seen: map[uint64]bool{}, length: m.Length, chance: m.Chance, ready: m.Ready}
+	h := newHunt(o, started)
+	h.length, h.chance, h.ready = m.Length, m.Chance, m.Ready
 	defer h.close()
 	r, err := h.runner(0)
 	if err != nil {
@@ -102,7 +105,7 @@ type minimiser struct {
 // fails reports whether the decisions lead to the failure. It returns false if a limit is
 // reached.
 func (m *minimiser) fails(list []record.Decision) (bool, error) {
-	if m.full = m.full || m.runs >= mostMinimising || time.Now().After(m.until); m.full {
+	if m.full = m.full || m.runs >= mostMinimising || time.Now().After(m.until) || !m.fits(2); m.full {
 		return false, nil
 	}
 	m.runs++
@@ -113,6 +116,7 @@ func (m *minimiser) fails(list []record.Decision) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	m.noteTime(x)
 	return x.failure != nil && x.failure.same(m.failure), m.ctx.Err()
 }
 
@@ -134,6 +138,9 @@ func (h *hunt) minimise(ctx context.Context, failed *ran) (*Minimal, error) {
 	}
 	if !same {
 		out.LeftOut = "the schedule's decisions alone do not make the program fail again, so none were taken away"
+		if m.full {
+			out.LeftOut = "the time was over, so no decisions were taken away"
+		}
 		out.Decisions = list
 		return out, h.keep(ctx, m, out, h.schedule(failed.seed))
 	}
@@ -240,7 +247,7 @@ func (m *minimiser) alone(list []record.Decision) ([]record.Decision, error) {
 // decision, or another that the failure needs. If the failing schedule has none, it is a
 // passing schedule with few decisions.
 func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, ok bool, err error) {
-	for i := len(list) - 1; i >= 0; i-- {
+	for i := len(list) - 1; i >= 0 && m.fits(withRecordings); i-- {
 		try := slices.Concat(list[:i], list[i+1:])
 		if passes, err := m.passes(m.plan(try)); err != nil || passes != nil {
 			return try, passes != nil, err
@@ -249,7 +256,7 @@ func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, 
 	if m.ready < 2 { // there is only one schedule
 		return nil, false, nil
 	}
-	for seed := m.options.First; seed < m.options.First+passingSeeds && time.Now().Before(m.until); seed++ {
+	for seed := m.options.First; seed < m.options.First+passingSeeds && time.Now().Before(m.until) && m.fits(withRecordings); seed++ {
 		x, err := m.passes(m.schedule(seed))
 		if err != nil {
 			return nil, false, err
@@ -300,7 +307,7 @@ func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *re
 			out.Preemptions++
 		}
 	}
-	if !out.passes {
+	if !out.passes || !h.fits(1) {
 		return nil
 	}
 	x, err = h.kept(ctx, m.runner, h.plan(out.Passing), func(x *ran) bool { return x.failure == nil && !x.hung })
@@ -312,11 +319,15 @@ func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *re
 
 // kept records a schedule until it ends as wanted; nil: it never did.
 func (h *hunt) kept(ctx context.Context, r *runner, schedule *record.Hunt, wanted func(*ran) bool) (*ran, error) {
-	for range recordTries {
+	for i := range recordTries {
+		if i > 0 && !h.fits(1) {
+			break
+		}
 		x, err := r.record(ctx, schedule)
 		if err != nil || ctx.Err() != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
+		h.noteTime(x)
 		if wanted(x) {
 			return x, nil
 		}
