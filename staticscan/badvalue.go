@@ -14,9 +14,17 @@ import (
 
 // describeValue names the bad value; an index by what was scaled.
 func (t *originSearch) describeValue(s *backwardSlice, n *node, role Role) {
+	whole := n
 	n, t.blame.Role = s.badTerm(n, role)
 	t.bad = n
 	role = t.blame.Role
+	if terms, _ := linear(whole); role == RoleIndex {
+		if i := s.pointerTerm(terms); i >= 0 && terms[i].node != n {
+			if v, ok := terms[i].node.best(); ok {
+				t.blame.Base = addrOf(v)
+			}
+		}
+	}
 	v, known := n.best()
 	if known {
 		t.blame.Value = addrOf(v)

@@ -35,8 +35,9 @@ type Blame struct {
 	// Result is the function that returned Pointer; empty: it is no call's result, or the
 	// function has no name.
 	Result string
-	// Index is the value of Pointer as a number, for RoleIndex.
+	// Index is the value of Pointer as a number, for RoleIndex, and Base the pointer that it was added to; nil: not known.
 	Index string
+	Base  *evidence.Addr
 	// Function is the program's function that the value belongs to, at Site.
 	// Through is the library function that it was handed to and that failed
 	// ("strlen"), empty when Function itself failed.

@@ -21,7 +21,7 @@ type Input struct {
 	// Words those in the memory of these frames.
 	Saved, Words []evidence.Addr
 	// Other is the heap of another allocator, nil if the process has none. Pointers are the addresses that
-	// the failure concerns, which are looked for in it.
+	// the failure concerns, which are looked for in the heap.
 	Other    allocator.Heap
 	Pointers []Pointer
 	// StackName names an address on a stack by its variable; empty: it is not known.
@@ -67,6 +67,7 @@ func Findings(in Input) []evidence.Finding {
 	j.judgeFreed()
 	j.judgeHeaders()
 	j.judgeLinks()
+	j.judgePointers()
 	j.findHolders()
 	return j.list
 }

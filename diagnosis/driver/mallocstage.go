@@ -27,6 +27,8 @@ func (a *analysis) mallocFindings() {
 	default:
 		if in.Other = a.otherHeap(); in.Other != nil {
 			a.otherPointers(&in)
+		} else {
+			a.pointers(&in)
 		}
 	}
 	a.result.Findings = append(said(mallocjudge.Findings(in)), a.result.Findings...)
@@ -41,13 +43,21 @@ var freeFunctions = []string{"free", "cfree", "__libc_free", "__GI___libc_free",
 // otherPointers adds the pointers that are looked for in the heap of another allocator: the one that was passed to free,
 // if the process failed inside the allocator; where the bad pointer was read, and the failing instruction's.
 func (a *analysis) otherPointers(in *mallocjudge.Input) {
-	f := in.Failure
 	if frames := a.libraryFrames(in.Other.Module()); frames > 0 {
 		a.freedPointer(in, frames)
 		return
 	}
+	a.pointers(in)
+}
+
+// pointers adds where the bad pointer was read, and the failing instruction's pointers.
+func (a *analysis) pointers(in *mallocjudge.Input) {
+	f := in.Failure
 	if a.blame != nil && a.blame.Cell != nil && a.blame.Role != "" {
 		in.Pointers = append(in.Pointers, mallocjudge.Pointer{Name: "the bad value's memory at", Addr: *a.blame.Cell, Cell: a.blame.CellHolds})
+	}
+	if a.blame != nil && a.blame.Base != nil {
+		in.Pointers = append(in.Pointers, mallocjudge.Pointer{Name: "the base of the address,", Addr: *a.blame.Base})
 	}
 	if f.Fault == nil {
 		return
