@@ -26,7 +26,9 @@ func (j *judge) judgePointers() {
 		p := &j.Pointers[i]
 		c, found := chunks[p.Addr]
 		free := !c.InUse()
-		explained := func(f evidence.Finding) bool { return f.Addr == c.User() || f.Heap != nil && f.Heap.Next != nil && f.Heap.Next.Addr == c.User() }
+		explained := func(f evidence.Finding) bool {
+			return f.Addr == c.User() || f.Heap != nil && f.Heap.Next != nil && f.Heap.Next.Addr == c.User()
+		}
 		if !found || c.Top || p.Addr < c.User() || free && (p.Cell || c.Free.List == "") || j.known(c.User()) || slices.ContainsFunc(j.list, explained) {
 			continue
 		}
