@@ -188,8 +188,11 @@ func (c *chain) summary(out *evidence.Cause) string {
 	if first.seen.New != "" {
 		text += " " + first.seen.New
 	}
-	if i := c.counted(); i > 0 {
+	switch i := c.counted(); {
+	case i > 0:
 		return text + fmt.Sprintf(", made of %s, which %s counted up or down", c.links[i].victim.name, where(&c.links[i].seen))
+	case i == 0:
+		return text + ", counting from " + valueText(first.from)
 	}
 	if s := c.constantSite(); s != nil && (len(c.links) > 1 || s.Line != last.seen.Site.Line) {
 		text += fmt.Sprintf(", which %s set", siteText(s))

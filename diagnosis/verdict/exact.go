@@ -211,10 +211,7 @@ func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
 
 // cause says what a way found; nil if that names no place.
 func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
-	named := w
-	if led := w.Led; w.End == provenance.Outside && w.Failing && led != nil && led.End != provenance.Undecided {
-		named = led // that the access is outside is the failure: what made its offset says more
-	}
+	named := telling(w)
 	out := &evidence.Cause{Kind: x.kind(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
 	if out.Site == nil {
 		return nil
@@ -231,6 +228,15 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 		out.Summary = fmt.Sprintf("%s, called in %s, freed memory%s", i.Function, siteText(out.Site), x.uses(named))
 	}
 	return out
+}
+
+// telling is the way that a cause names. That the failing instruction's own access is outside of an object is the failure: what made its
+// offset says more.
+func telling(w *provenance.Way) *provenance.Way {
+	if led := w.Led; w.End == provenance.Outside && w.Failing && led != nil && led.End != provenance.Undecided {
+		return led
+	}
+	return w
 }
 
 func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
@@ -531,10 +537,15 @@ func (f *followed) at(cause *evidence.Cause) bool {
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
-		if overwritten(f.way) && cause.Kind == evidence.CauseBadValue {
+		switch {
+		case !overwritten(telling(f.way)) || cause.Kind != evidence.CauseBadValue:
+		case cause.Proof == evidence.Proved:
 			cause.Kind = f.cause.Kind
+		default:
+			f.cause.Experiments = cause.Experiments
+			return f.cause // the way back of a part of the value says nothing
 		}
-	case overwritten(f.way):
+	case overwritten(telling(f.way)):
 		return f.cause
 	case f.way.Broke() && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
 		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on
