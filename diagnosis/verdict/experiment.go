@@ -39,6 +39,8 @@ type trial struct {
 	faults *handledFaults
 	// inputs is what the failing instruction read otherwise than the recorded one; empty: nothing.
 	inputs string
+	// left is where the run left the recording; empty: it did not.
+	left string
 	// check is what the run found where the recorded one failed; nil: it was not seen.
 	check *evidence.FailingCheck
 }
@@ -83,10 +85,14 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		}
 	}
 	t.reached = seen
+	unaltered := own && opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0
 	switch {
 	case t.undecided != "":
+	case expect && unaltered && t.left != "":
+		// Another run may fail in the same place, for another reason.
+		t.undecided = "it did not come to its end by the recorded way: " + t.left
 	case expect:
-		if t.failed && t.inputs != "" && own && opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0 {
+		if t.failed && t.inputs != "" && unaltered {
 			w.reaching().otherInputs = t.inputs
 			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
 		}
@@ -173,6 +179,9 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	result, err := replay.Run(w.ctx, rec, opts)
 	if result != nil {
 		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
+		if result.Left != nil {
+			t.left = result.Left.Error()
+		}
 		t.faults.cut = t.faults.cut || slices.ContainsFunc(h.entries, func(pc evidence.Addr) bool { return slices.Contains(result.Unbroken, pc) })
 	}
 	var diverged *replay.DivergenceError
