@@ -261,12 +261,11 @@ func (r *resolver) member(x place, prefix string) (place, error) {
 	if x.typ == nil {
 		return x, r.problem("without debug information nothing is known of what " + x.text + " is")
 	}
-	var names []string
-	m, offset, found := findMember(x.typ, name, 0, &names)
+	m, names, found := value.FindMember(x.typ, name)
 	if !found {
 		return x, r.problem(fmt.Sprintf("%s, of type %s, has no member %s", x.text, x.typ.Name(), name), nearest(name, names)...)
 	}
-	at := place{text: prefix + name, root: x.root, addr: x.addr + evidence.Addr(offset), size: m.Type.Size(), typ: m.Type}
+	at := place{text: prefix + name, root: x.root, addr: x.addr + evidence.Addr(m.Offset), size: m.Type.Size(), typ: m.Type}
 	if m.BitSize != 0 {
 		at.addr += evidence.Addr(m.BitOffset / 8)
 		at.size = (m.BitOffset%8 + m.BitSize + 7) / 8
@@ -276,26 +275,3 @@ func (r *resolver) member(x place, prefix string) (place, error) {
 }
 
 var memberForm = regexp.MustCompile(`^[A-Za-z_$][\w$]*`)
-
-func findMember(t debuginfo.Type, name string, depth int, names *[]string) (m debuginfo.Member, offset int64, found bool) {
-	const deepest = 16
-	if depth > deepest || t.Kind() != debuginfo.KindStruct && t.Kind() != debuginfo.KindUnion {
-		return m, 0, false
-	}
-	for _, m := range t.Members() {
-		if m.Type == nil {
-			continue
-		}
-		if m.Name == name && !m.Base {
-			return m, m.Offset, true
-		}
-		if m.Name != "" && !m.Base {
-			*names = append(*names, m.Name)
-			continue
-		}
-		if inner, offset, found := findMember(m.Type, name, depth+1, names); found {
-			return inner, m.Offset + offset, true
-		}
-	}
-	return m, 0, false
-}

@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	"diagnose/evidence"
@@ -205,32 +206,36 @@ func (w *formatter) member(o object, m debuginfo.Member, depth int) evidence.Var
 
 // bitField formats a bit field: its bits, widened to its type.
 func (w *formatter) bitField(o object, m debuginfo.Member) evidence.Value {
+	data, err := bitBytes(o, m)
+	if err != nil {
+		return missing(err)
+	}
+	return w.scalar(data, m.Type)
+}
+
+// bitBytes returns the bits of a bit field, widened to its type.
+func bitBytes(o object, m debuginfo.Member) ([]byte, error) {
 	bits, shift, size := m.BitSize, m.BitOffset, m.Type.Size()
 	if bits < 0 || bits > 64 || shift < 0 || shift > 1<<20 || size <= 0 || size > 8 || bits > size*8 {
-		return evidence.NoValue(fmt.Sprintf("a bit field of %d bits at bit %d", bits, shift))
+		return nil, unavailable(fmt.Sprintf("a bit field of %d bits at bit %d", bits, shift))
 	}
 	first := shift / 8
 	shift %= 8
 	data, err := o.atOffset(m.Offset + first).read((shift + bits + 7) / 8)
 	if err != nil {
-		return missing(err)
+		return nil, err
 	}
 	v := unsignedOf(data) >> shift
 	if len(data) > 8 {
 		v |= uint64(data[8]) << (64 - shift)
 	}
-	signed := isSigned(m.Type)
 	if bits < 64 {
 		v &= 1<<bits - 1
-		if signed && v>>(bits-1) != 0 {
+		if isSigned(m.Type) && v>>(bits-1) != 0 {
 			v |= ^uint64(0) << bits
 		}
 	}
-	var wide [8]byte
-	for i := range wide {
-		wide[i] = byte(v >> (8 * i))
-	}
-	return w.scalar(wide[:size], m.Type)
+	return binary.LittleEndian.AppendUint64(nil, v)[:size], nil
 }
 
 // pointer formats a pointer or reference.

@@ -112,7 +112,7 @@ func FuzzLocation(f *testing.F) {
 		f.Add(expr, []byte{0x9c})
 	}
 	f.Fuzz(func(t *testing.T, expr, base []byte) {
-		frame := &Frame{memory: &fakeMemory{ranges: map[evidence.Addr][]byte{0x7000: words(11, 22, 33, 0x7008)}},
+		frame := &Frame{Memory: &fakeMemory{ranges: map[evidence.Addr][]byte{0x7000: words(11, 22, 33, 0x7008)}},
 			CFA: 0x7010, Module: &image.Module{Bias: 0x6000}, Caller: &Frame{}}
 		frame.Registers.Set(image.RBX, 77)
 		frame.Registers.Set(image.RBP, 0x7000)

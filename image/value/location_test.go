@@ -11,7 +11,7 @@ import (
 
 func TestLocations(t *testing.T) {
 	memory := &fakeMemory{ranges: map[evidence.Addr][]byte{0x7000: words(11, 22, 33, 0x7008)}}
-	frame := &Frame{memory: memory, CFA: 0x7010, Module: &image.Module{Bias: 0x6000}}
+	frame := &Frame{Memory: memory, CFA: 0x7010, Module: &image.Module{Bias: 0x6000}}
 	frame.Registers.Set(image.RBX, 77)
 	frame.Registers.Set(image.RBP, 0x7000)
 	frame.Registers.Vector = &image.VectorState{3: {0, 0, 0xc0, 0x3f}}

@@ -20,8 +20,8 @@ type Frame struct {
 	// Caller resolves DW_OP_entry_value; nil when the caller is not known.
 	Caller *Frame
 
-	// memory replaces the process's in tests.
-	memory image.Memory
+	// Memory, if set, is read in place of the process's.
+	Memory image.Memory
 }
 
 // lookupPC is the link-time address whose function and scope apply.
@@ -31,8 +31,8 @@ func (f *Frame) lookupPC() uint64 {
 
 // readable returns the memory to read from; nil when there is none.
 func (f *Frame) readable() image.Memory {
-	if f.memory != nil || f.Process == nil {
-		return f.memory
+	if f.Memory != nil || f.Process == nil {
+		return f.Memory
 	}
 	return f.Process
 }
