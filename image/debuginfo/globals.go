@@ -184,8 +184,30 @@ func (e *entry) global() (Variable, bool, error) {
 	if v.Name, err = e.displayName(language); err != nil {
 		return v, false, err
 	}
+	if v.OfFunction, err = e.inFunction(); err != nil {
+		return v, false, err
+	}
 	v.Linkage, err = e.linkageName()
 	return v, err == nil, err
+}
+
+// inFunction reports whether a DIE's declaration is within a function.
+func (e *entry) inFunction() (bool, error) {
+	at, err := e.declared()
+	if err != nil {
+		return false, err
+	}
+	table, err := at.unit.table()
+	if err != nil {
+		return false, err
+	}
+	for i, n := table.scopeAt(at.off), 0; i >= 0 && n < maxHops; i, n = table.scopes[i].parent, n+1 {
+		around, err := at.unit.entryAt(table.scopes[i].die)
+		if err != nil || around.tag() == dwarf.TagSubprogram {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // rawStatic is a place in .debug_info that reads like an expression with a

@@ -12,6 +12,8 @@ type Variable struct {
 	Type Type
 	// Linkage is the mangled name of a variable with static storage, or "".
 	Linkage string
+	// OfFunction is set for a variable with static storage that a function declares.
+	OfFunction bool
 	// Parameter is set for arguments, not for locals; Artificial for variables
 	// that the compiler made ("this").
 	Parameter, Artificial bool
