@@ -22,6 +22,7 @@ var allowed = map[string]string{
 	"image/gotable":            "",
 	"image":                    "image/object image/debuginfo image/gotable image/x86 internal/procmaps internal/siginfo",
 	"image/value":              "image image/debuginfo image/unwind",
+	"image/expression":         "image image/debuginfo image/value",
 	"image/unwind":             "image image/gotable image/object image/x86",
 	"image/ptmalloc":           "image",
 	"image/allocator":          "image",
