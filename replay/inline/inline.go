@@ -56,6 +56,9 @@ type Site struct {
 	window *Window // nil: it is an int3
 }
 
+// Moved reports whether the instruction is in memory of ours, and not replaced by an int3.
+func (s *Site) Moved() bool { return s.window != nil }
+
 // Window is a window with the addresses of the copies of its instructions.
 type Window struct {
 	patch.Window
@@ -126,10 +129,15 @@ func (in *Inlined) installIn(t *tracee.Thread, sites []*Site) error {
 	}
 	for _, s := range sites {
 		in.sites[s.Inst.PC] = s
-		if s.window == nil {
-			if err := in.trap(s); err != nil {
-				return err
-			}
+		if s.window != nil {
+			continue
+		}
+		// It may be padding that the window before it covers.
+		if err := in.Expose(s.Inst.PC); err != nil {
+			return err
+		}
+		if err := in.trap(s); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -140,6 +148,22 @@ func (in *Inlined) trap(s *Site) error {
 	s.window = nil
 	in.Traps[s.Inst.PC+1] = s
 	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
+}
+
+// Add puts an int3 at one more site while the program runs: a thread may be at any instruction, so
+// none is moved. added is false if there is a site already.
+func (in *Inlined) Add(s *Site) (added bool, err error) {
+	if in.sites[s.Inst.PC] != nil {
+		return false, nil
+	}
+	i := slices.IndexFunc(in.windows, func(w *Window) bool { return s.Inst.PC >= w.Start && s.Inst.PC < w.End })
+	if i >= 0 {
+		if err := in.removeWindow(i); err != nil {
+			return false, err
+		}
+	}
+	in.sites[s.Inst.PC] = s
+	return true, in.trap(s)
 }
 
 // chooseWindows finds windows for sites. A window may have several sites.

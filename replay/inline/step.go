@@ -50,6 +50,11 @@ func (in *Inlined) Expose(pc uint64) error {
 	if i < 0 {
 		return nil
 	}
+	return in.removeWindow(i)
+}
+
+// removeWindow removes a window. Its sites get an int3.
+func (in *Inlined) removeWindow(i int) error {
 	w := in.windows[i]
 	for _, j := range w.jumps {
 		if err := in.process.Memory.Restore(j.Addr); err != nil {
