@@ -39,6 +39,9 @@ func parseUserRegs(b []byte) (Registers, error) {
 	return r, nil
 }
 
+// VectorOf returns the xmm registers in an FXSAVE area; nil if it is too short.
+func VectorOf(fxsave []byte) *VectorState { return parseFXSave(fxsave) }
+
 // parseFXSave reads the xmm registers from an FXSAVE or XSAVE area; nil when
 // it is too short.
 func parseFXSave(b []byte) *VectorState {

@@ -22,6 +22,15 @@ type RegisterError = tracee.RegisterError
 // Watch is a word of the process to be watched.
 type Watch = tracee.Watch
 
+// Arrival is a stop of a thread at an instruction of a ProbeRequest.
+type Arrival struct {
+	// Stopped is the process. Only the thread is stopped until its Process or Stack is asked for;
+	// the others wait for the right to run.
+	*Stopped
+	// Position is the number of events that all threads had done.
+	Position uint64
+}
+
 // IsFault reports whether a signal is one that instructions raise.
 func IsFault(s syscall.Signal) bool { return tracee.IsFault(s) }
 

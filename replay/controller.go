@@ -36,6 +36,8 @@ type controller struct {
 	allStopped bool
 	hooks      *hookQueue
 	breaks     *breaks
+	// probing has the instructions of a ProbeRequest; nil: the request is another.
+	probing *probing
 }
 
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
@@ -58,6 +60,10 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 	c.OutOfCopies = func(regs *ptrace.Registers) {
 		c.placer.Original(regs)
 		c.tracing.Original(regs)
+		c.probing.original(regs)
+	}
+	if p := request.probing; p != nil {
+		c.probing = newProbing(c, p)
 	}
 	return c
 }

@@ -133,6 +133,9 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	if done, err := c.tracing.HandleSignal(t, &s); done || err != nil {
 		return err
 	}
+	if done, err := c.probing.handleSignal(t, &s); done || err != nil {
+		return err
+	}
 	if done, err := c.breakTrap(t, &s); done || err != nil {
 		return err
 	}

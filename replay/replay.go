@@ -82,6 +82,12 @@ type Result struct {
 	Unseen   []uint64
 	Unprobed []evidence.Addr
 	Stops    uint64
+	// Arrivals counts the arrivals of a ProbeRequest. Moved and Trapped count its instructions by how
+	// threads stopped: in a moved copy of the code, or at an int3. Unreachable are those where no
+	// thread could be stopped.
+	Arrivals       uint64
+	Moved, Trapped int
+	Unreachable    []evidence.Addr
 	// Unbroken are the FreeRequest.Breaks that were removed because they conflicted with the
 	// replay's own needs.
 	Unbroken []evidence.Addr
@@ -216,6 +222,9 @@ func (c *controller) serve() error {
 		return err
 	}
 	if err := c.breaks.remove(); err != nil {
+		return err
+	}
+	if err := c.probing.finish(c.result); err != nil {
 		return err
 	}
 	c.result.Times.Run = time.Since(started)

@@ -11,7 +11,7 @@ import (
 )
 
 // Request says what a replay does and what it observes. It is a PlainRequest, a WatchRequest, a
-// StepRequest, a WalkRequest or a FreeRequest.
+// ProbeRequest, a StepRequest, a WalkRequest or a FreeRequest.
 type Request interface {
 	parts() parts
 }
@@ -82,6 +82,26 @@ type WatchRequest struct {
 	Verify bool
 }
 
+// Probing stops threads at instructions.
+type Probing struct {
+	// At are the instructions.
+	At []evidence.Addr
+	// Begin, if set, is called when a replay begins. If no timing is known of the recording, a
+	// second one may follow the first, and its arrivals replace those of the first.
+	Begin func()
+	// OnArrival is called each time that a thread arrives at one of the instructions, before it
+	// executes it. ErrEnough ends the replay there; any other error ends it, too, and is returned.
+	OnArrival func(*Arrival) error
+}
+
+// ProbeRequest is a PlainRequest that stops threads at instructions.
+type ProbeRequest struct {
+	Common
+	Probing
+	// Verify compares the process at its end with the recording's core.
+	Verify bool
+}
+
 // StepRequest executes parts of the replay one instruction at a time.
 type StepRequest struct {
 	Common
@@ -116,6 +136,7 @@ type parts struct {
 	verify   bool
 	schedule eventlog.Schedule
 	watching Watching
+	probing  *Probing
 	step     *Stepping
 	walk     *Walk
 	free     *freePart
@@ -146,6 +167,10 @@ func (r PlainRequest) parts() parts {
 
 func (r WatchRequest) parts() parts {
 	return parts{Common: r.Common, verify: r.Verify, watching: r.Watching}
+}
+
+func (r ProbeRequest) parts() parts {
+	return parts{Common: r.Common, verify: r.Verify, probing: &r.Probing}
 }
 
 func (r StepRequest) parts() parts {

@@ -23,6 +23,10 @@ type Stopped struct {
 	c       *controller
 	thread  *tracee.Thread
 	process *image.Process
+	// regs are the program's registers of the thread, if they are known.
+	regs *ptrace.Registers
+	// alone: the other threads have not been stopped.
+	alone bool
 }
 
 // PID is the process's id, which differs from the one that the process sees.
@@ -61,6 +65,12 @@ func (s *Stopped) Process() (*image.Process, error) {
 	if s.process != nil {
 		return s.process, nil
 	}
+	if s.alone {
+		s.alone, s.c.allStopped = false, true
+		if err := s.c.StopAll(); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	s.process, err = s.c.OpenImage(s.thread)
 	return s.process, err
@@ -73,7 +83,7 @@ func (s *Stopped) Registers() (image.Registers, error) {
 	if s.thread == nil {
 		return r, nil
 	}
-	regs, err := s.c.NamedRegisters(s.thread)
+	regs, err := s.registers()
 	if err != nil {
 		return r, err
 	}
@@ -81,8 +91,28 @@ func (s *Stopped) Registers() (image.Registers, error) {
 		r.Set(image.Register(n), v)
 	}
 	r.Set(image.RIP, regs.Rip)
+	r.FSBase, r.GSBase = evidence.Addr(regs.Fs_base), evidence.Addr(regs.Gs_base)
 	return r, nil
 }
+
+func (s *Stopped) registers() (ptrace.Registers, error) {
+	if s.regs != nil {
+		return *s.regs, nil
+	}
+	return s.c.NamedRegisters(s.thread)
+}
+
+// Vector returns the vector registers of the thread that was waited for.
+func (s *Stopped) Vector() (*image.VectorState, error) {
+	var area [fxsaveSize]byte
+	if _, err := ptrace.ReadRegset(s.TID(), ptrace.RegsetFP, area[:]); err != nil {
+		return nil, err
+	}
+	return image.VectorOf(area[:]), nil
+}
+
+// fxsaveSize is that of the FXSAVE area (Intel SDM volume 1, 10.5.1).
+const fxsaveSize = 512
 
 // Stack names the frames of the thread that was waited for, innermost first.
 func (s *Stopped) Stack() ([]string, error) {

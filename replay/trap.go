@@ -18,6 +18,9 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 			err = c.tracing.InstallProbes(t, s)
 		}
 		if err == nil {
+			err = c.probing.install(t)
+		}
+		if err == nil {
 			err = c.breaks.place()
 		}
 		if err == nil {
@@ -44,6 +47,9 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 			return err
 		}
 		if err := c.tracing.InstallProbes(t, s); err != nil {
+			return err
+		}
+		if err := c.probing.install(t); err != nil {
 			return err
 		}
 		if err := c.breaks.place(); err != nil {

@@ -43,11 +43,17 @@ const maxRegset = 64 << 10
 // GetRegset reads a register set in the format of a core's notes.
 func GetRegset(tid, set int) ([]byte, error) {
 	p := make([]byte, maxRegset)
+	n, err := ReadRegset(tid, set, p)
+	return p[:n], err
+}
+
+// ReadRegset reads as much of a register set as there is room for, and returns its length.
+func ReadRegset(tid, set int, p []byte) (int, error) {
 	iov := unix.Iovec{Base: &p[0], Len: uint64(len(p))}
 	if err := requestMemory("GETREGSET", unix.PTRACE_GETREGSET, tid, uintptr(set), unsafe.Pointer(&iov)); err != nil {
-		return nil, err
+		return 0, err
 	}
-	return p[:iov.Len], nil
+	return int(iov.Len), nil
 }
 
 // SetRegset replaces a register set.

@@ -1,0 +1,157 @@
+package replay
+
+import (
+	"errors"
+
+	"diagnose/evidence"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
+	"diagnose/replay/tracepoint"
+)
+
+// probing is the part of the controller for a ProbeRequest.
+type probing struct {
+	c      *controller
+	asked  *Probing
+	points *tracepoint.Tracepoints
+	// arrivals counts all; counts has those of each thread at each pc since its last event.
+	arrivals uint64
+	counts   map[uint32]*arrivalCounts
+	// loads counts the requests of the engine that report loaded objects.
+	loads int
+}
+
+// arrivalCounts counts the arrivals of a thread since an event.
+type arrivalCounts struct {
+	ordinal uint64
+	at      map[uint64]uint64 // by pc
+}
+
+func newProbing(c *controller, asked *Probing) *probing {
+	if asked.Begin != nil {
+		asked.Begin()
+	}
+	return &probing{c: c, asked: asked, counts: map[uint32]*arrivalCounts{}}
+}
+
+// install puts the tracepoints at instructions whose objects are loaded now.
+func (p *probing) install(t *tracee.Thread) error {
+	if p == nil || !p.c.IsLast() {
+		return nil
+	}
+	if p.points == nil {
+		p.c.Pin() // a stop costs half as much on one processor
+		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At)
+	}
+	p.loads++
+	p.c.watch.pause() // it may take long
+	defer p.c.watch.resume()
+	return p.points.Install(t)
+}
+
+func (p *probing) handleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+	if p == nil {
+		return false, nil
+	}
+	return p.points.HandleSignal(t, s)
+}
+
+func (p *probing) original(regs *ptrace.Registers) {
+	if p != nil {
+		p.points.Original(regs)
+	}
+}
+
+// finish restores the program's text and fills in the result.
+func (p *probing) finish(r *Result) error {
+	if p == nil {
+		return nil
+	}
+	r.Arrivals = p.arrivals
+	r.Moved, r.Trapped, r.Unreachable = p.points.Installed()
+	if p.points == nil {
+		r.Unreachable = p.asked.At
+	}
+	return p.points.Finish()
+}
+
+// Over implements tracepoint.Replay.
+func (p *probing) Over() bool { return p.c.end != nil }
+
+// Resume implements tracepoint.Replay.
+func (p *probing) Resume(t *tracee.Thread) error { return p.c.resume(t) }
+
+// HandleStop implements tracepoint.Replay.
+func (p *probing) HandleStop(stop ptrace.Stop) error {
+	if !p.c.allStopped {
+		return p.c.handle(stop)
+	}
+	t := p.c.Threads[stop.TID]
+	if t == nil {
+		return p.c.handle(stop)
+	}
+	t.Stopped, t.Deferred = true, &stop
+	return p.c.resume(t)
+}
+
+// Arrived implements tracepoint.Replay.
+func (p *probing) Arrived(t *tracee.Thread, regs *ptrace.Registers) error {
+	c := p.c
+	c.watch.hits.Add(1)
+	c.watch.pause()
+	defer c.watch.resume()
+	p.arrivals++
+	a := &Arrival{Stopped: &Stopped{c: c, thread: t, regs: regs, alone: true}}
+	defer a.close()
+	a.Moment.PC = evidence.Addr(regs.Rip)
+	if err := p.locate(a, t); err != nil {
+		return err
+	}
+	if p.asked.OnArrival == nil {
+		return nil
+	}
+	err := p.asked.OnArrival(a)
+	if errors.Is(err, ErrEnough) {
+		if err := c.StopAll(); err != nil {
+			return err
+		}
+		c.end = &end{kind: EndMoment, thread: t}
+		return nil
+	}
+	return err
+}
+
+// locate fills in where the thread is. Before its first event a thread has no number.
+func (p *probing) locate(a *Arrival, t *tracee.Thread) error {
+	control, err := p.c.ReadControl()
+	if err != nil {
+		return err
+	}
+	a.Position = control.Consumed
+	if err := p.c.Identify(t); errors.Is(err, tracee.ErrNoThread) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	r, err := p.c.ReadThread(t.Index)
+	if err != nil {
+		return err
+	}
+	a.Moment.Thread, a.Moment.Ordinal = t.Index, r.Ordinal
+	n := p.counts[t.Index]
+	if n == nil || n.ordinal != r.Ordinal {
+		n = &arrivalCounts{ordinal: r.Ordinal, at: map[uint64]uint64{}}
+		p.counts[t.Index] = n
+	}
+	n.at[a.regs.Rip]++
+	a.Moment.Count = n.at[a.regs.Rip]
+	return nil
+}
+
+// Loads counts how often objects may have been loaded so far: an image of the process that was
+// opened with another count may lack some.
+func (a *Arrival) Loads() int { return a.c.probing.loads }
+
+// AddPoint has threads stop at one more instruction from now on. It reports whether that is
+// possible.
+func (a *Arrival) AddPoint(pc evidence.Addr) (bool, error) { return a.c.probing.points.Add(pc) }

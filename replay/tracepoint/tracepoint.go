@@ -1,0 +1,203 @@
+package tracepoint
+
+import (
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/image/x86"
+	"diagnose/replay/breakpoint"
+	"diagnose/replay/inline"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/recorded"
+	"diagnose/replay/tracee"
+)
+
+// Replay is the replay whose process has the tracepoints.
+type Replay interface {
+	// Over reports whether the replay has ended.
+	Over() bool
+	// Arrived is called with a thread stopped before an instruction. regs are the program's.
+	Arrived(t *tracee.Thread, regs *ptrace.Registers) error
+	// Resume resumes the thread, and those that Arrived has stopped.
+	Resume(t *tracee.Thread) error
+	// HandleStop handles a stop that is not a tracepoint's.
+	HandleStop(stop ptrace.Stop) error
+}
+
+// Tracepoints are those of one process.
+type Tracepoints struct {
+	process *tracee.Process
+	replay  Replay
+	in      *inline.Inlined
+	// waiting are the instructions whose objects are not loaded yet, in ascending order.
+	waiting []uint64
+	// impossible are those where no thread can be stopped.
+	impossible []evidence.Addr
+	// moved and trapped count the instructions by how threads stop at them.
+	moved, trapped int
+}
+
+// New returns the tracepoints at instructions of a process. Install puts them there.
+func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr) *Tracepoints {
+	x := &Tracepoints{process: p, replay: r}
+	for _, pc := range at {
+		x.waiting = append(x.waiting, uint64(pc))
+	}
+	slices.Sort(x.waiting)
+	x.waiting = slices.Compact(x.waiting)
+	x.in = inline.New(p, s, x, b.Exposed)
+	b.UseInlined(x.in)
+	return x
+}
+
+// Install puts the tracepoints at instructions whose objects are loaded. The thread is in a request
+// of the engine, so the others wait.
+func (x *Tracepoints) Install(t *tracee.Thread) error {
+	if x == nil || len(x.waiting) == 0 {
+		return nil
+	}
+	maps, err := tracee.ReadMaps(x.process.PID)
+	if err != nil {
+		return err
+	}
+	var sites []*inline.Site
+	x.waiting = slices.DeleteFunc(x.waiting, func(pc uint64) bool {
+		m := maps.Containing(pc)
+		if m == nil || m.Perms[2] != 'x' || m.Path == "" {
+			return false
+		}
+		if inst := x.instruction(pc); inst != nil {
+			sites = append(sites, &inline.Site{Inst: *inst})
+		} else {
+			x.impossible = append(x.impossible, evidence.Addr(pc))
+		}
+		return true
+	})
+	if _, err := x.in.Install(t, sites); err != nil {
+		return err
+	}
+	for _, s := range sites {
+		if s.Moved() {
+			x.moved++
+		} else {
+			x.trapped++
+		}
+	}
+	return nil
+}
+
+// instruction returns the instruction at a pc; nil if no thread can be stopped there: there is none,
+// it traps itself, or the recorder replaces it.
+func (x *Tracepoints) instruction(pc uint64) *x86.Inst {
+	inst := x.process.Instruction(pc)
+	if inst == nil || inst.Flow == x86.FlowTrap || inst.Flow == x86.FlowSyscall || x.in.ReplacedByEngine(pc, uint64(inst.Len)) {
+		return nil
+	}
+	return inst
+}
+
+// Add adds a tracepoint while a thread is stopped at another one. It reports whether that is
+// possible.
+func (x *Tracepoints) Add(pc evidence.Addr) (bool, error) {
+	inst := x.instruction(uint64(pc))
+	if inst == nil {
+		return false, nil
+	}
+	added, err := x.in.Add(&inline.Site{Inst: *inst})
+	if added {
+		x.trapped++
+	}
+	return true, err
+}
+
+// HandleSignal handles a signal of a thread in code of the tracepoints. done: nothing is left to do.
+func (x *Tracepoints) HandleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
+	if x == nil {
+		return false, nil
+	}
+	return x.in.HandleStop(t, s)
+}
+
+// Original changes the registers of a thread in the code of the tracepoints to those of the
+// program.
+func (x *Tracepoints) Original(regs *ptrace.Registers) {
+	if x != nil {
+		x.in.Original(regs)
+	}
+}
+
+// Shared implements inline.Code.
+func (x *Tracepoints) Shared(*inline.Assembler) error { return nil }
+
+// Inline implements inline.Code.
+func (x *Tracepoints) Inline(a *inline.Assembler, s *inline.Site) error {
+	a.Trap(s)
+	return a.Program(&s.Inst)
+}
+
+// Trapped implements inline.Code.
+func (x *Tracepoints) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Site) error {
+	inPlace := x.in.ArenaAt(s.Regs.Rip) == nil
+	regs := s.Regs
+	regs.Rip, regs.Orig_rax = site.Inst.PC, ^uint64(0)
+	if inPlace {
+		if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
+			return err
+		}
+	}
+	if err := x.replay.Arrived(t, &regs); err != nil || x.replay.Over() {
+		return err
+	}
+	if !inPlace {
+		return x.replay.Resume(t) // the instruction is next
+	}
+	stop, err := x.pass(t, site, &regs)
+	if err != nil {
+		return err
+	}
+	if stop != nil {
+		return x.replay.HandleStop(*stop)
+	}
+	if err := x.in.ContinueInCopy(t, &regs); err != nil {
+		return err
+	}
+	return x.replay.Resume(t)
+}
+
+// pass makes a thread execute the instruction under an int3, with all its repetitions. stop is any
+// other stop that occurred.
+func (x *Tracepoints) pass(t *tracee.Thread, site *inline.Site, regs *ptrace.Registers) (*ptrace.Stop, error) {
+	if site.Inst.Repeats() {
+		return x.in.RunOver(t, site, regs)
+	}
+	return x.in.StepOver(t, site, regs)
+}
+
+// Faulted implements inline.Code. The code of the tracepoints has no instruction of its own that
+// faults.
+func (x *Tracepoints) Faulted(*tracee.Thread, *tracee.SignalStop) (bool, error) { return false, nil }
+
+// Finish restores the program's text, with all threads stopped.
+func (x *Tracepoints) Finish() error {
+	if x == nil || x.process.Detached {
+		return nil
+	}
+	if err := x.in.Remove(); err != nil {
+		return fmt.Errorf("replay: tracepoints: %w", err)
+	}
+	return nil
+}
+
+// Installed counts the instructions that were moved and those that an int3 replaces. unseen are
+// those where no thread could be stopped, or whose objects were never loaded.
+func (x *Tracepoints) Installed() (moved, trapped int, unseen []evidence.Addr) {
+	if x == nil {
+		return 0, 0, nil
+	}
+	unseen = slices.Clone(x.impossible)
+	for _, pc := range x.waiting {
+		unseen = append(unseen, evidence.Addr(pc))
+	}
+	return x.moved, x.trapped, unseen
+}
