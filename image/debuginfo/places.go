@@ -1,7 +1,9 @@
 package debuginfo
 
 import (
+	"cmp"
 	"debug/dwarf"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -79,6 +81,24 @@ const maxEntries = 20 << 20
 // refers to the function's abstract instance (DWARF 5 section 3.3.8).
 // Unreadable parts of units are added to Problems.
 func (i *Info) InlinedCode(accept func(*Function) bool, most int) ([]uint64, error) {
+	calls, err := i.InlinedCalls(accept, most)
+	var list []uint64
+	for _, c := range calls {
+		list = append(list, c.Entry)
+	}
+	return slices.Compact(list), err
+}
+
+// InlinedCall is the code of a call that was inlined.
+type InlinedCall struct {
+	// Entry is where it is entered. Inside is an address whose inline chain has the call: optimised
+	// code may be entered ahead of the addresses that are said to be the call's.
+	Entry, Inside uint64
+}
+
+// InlinedCalls is InlinedCode with an address inside of each call, in ascending order of the
+// entries.
+func (i *Info) InlinedCalls(accept func(*Function) bool, most int) ([]InlinedCall, error) {
 	units, err := i.main.units()
 	if err != nil {
 		return nil, err
@@ -99,7 +119,9 @@ func (i *Info) InlinedCode(accept func(*Function) bool, most int) ([]uint64, err
 			i.problem(err)
 		}
 	}
-	slices.Sort(s.found)
+	slices.SortFunc(s.found, func(a, b InlinedCall) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Inside, b.Inside))
+	})
 	return slices.Compact(s.found), nil
 }
 
@@ -107,7 +129,7 @@ func (i *Info) InlinedCode(accept func(*Function) bool, most int) ([]uint64, err
 type inlineSearch struct {
 	accept   func(*Function) bool
 	accepted map[dieKey]bool // by abstract instance
-	found    []uint64
+	found    []InlinedCall
 	most     int
 	left     int // entries that may still be read
 }
@@ -126,13 +148,23 @@ func (s *inlineSearch) searchUnit(u *unit) error {
 		if wanted, err := s.calls(&e); err != nil || !wanted {
 			continue // the function of this call is not known
 		}
-		if ranges, err := e.ranges(); err == nil {
+		if ranges, err := e.ranges(); err == nil && len(ranges) > 0 {
 			if at := e.entryPC(ranges); at != 0 {
-				s.found = append(s.found, at)
+				s.found = append(s.found, InlinedCall{at, insideOf(ranges, at)})
 			}
 		}
 	}
 	return w.err
+}
+
+// insideOf returns an address in ranges: the given one if it is in them.
+func insideOf(ranges [][2]uint64, at uint64) uint64 {
+	for _, r := range ranges {
+		if at >= r[0] && at < r[1] {
+			return at
+		}
+	}
+	return ranges[0][0]
 }
 
 // calls reports whether an inlined call is of an accepted function.
@@ -161,4 +193,104 @@ func (s *inlineSearch) calls(e *entry) (bool, error) {
 	wanted = s.accept(f)
 	s.accepted[key] = wanted
 	return wanted, nil
+}
+
+// CodeLines returns the lines of a source file at which statements with code begin, in ascending
+// order; see AddressesOf. It is empty if the program has no code of the file.
+func (i *Info) CodeLines(file string) ([]int, error) {
+	units, err := i.main.units()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int]bool{}
+	for _, u := range units {
+		if !u.hasCode() {
+			continue
+		}
+		files, err := u.rowsOf(path.Clean(file))
+		if err != nil {
+			i.problem(err)
+		}
+		for _, rows := range files {
+			for k := range rows {
+				if rows[k].stmt && rows[k].line != 0 {
+					seen[int(rows[k].line)] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// mostSourceFiles bounds the names of source files that are collected.
+const mostSourceFiles = 1 << 16
+
+// SourceFiles returns the names of the source files that line tables mention, as the compiler
+// recorded them, in ascending order.
+func (i *Info) SourceFiles() ([]string, error) {
+	units, err := i.main.units()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, u := range units {
+		if !u.hasCode() {
+			continue
+		}
+		table, err := u.lines()
+		if err != nil {
+			i.problem(err)
+		}
+		if table == nil {
+			continue
+		}
+		for _, f := range table.header.files {
+			if len(seen) < mostSourceFiles && f.path != "" {
+				seen[f.path] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// Functions calls visit with each function that has code, in the order of the units, until it
+// returns false. Unreadable units are added to Problems.
+func (i *Info) Functions(visit func(*Function) bool) error {
+	units, err := i.main.units()
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		if !u.hasCode() {
+			continue
+		}
+		full, err := u.splitUnit()
+		if err != nil {
+			i.problem(err)
+		}
+		if full == nil {
+			full = u
+		}
+		table, err := full.table()
+		if err != nil {
+			i.problem(err)
+			continue
+		}
+		seen := map[uint64]bool{} // a function may have several ranges
+		for _, r := range table.functions {
+			if seen[r.die] {
+				continue
+			}
+			seen[r.die] = true
+			f, err := full.scopes.function(r.die)
+			if err != nil {
+				i.problem(err)
+				continue
+			}
+			if !visit(f) {
+				return nil
+			}
+		}
+	}
+	return nil
 }

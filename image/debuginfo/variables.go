@@ -21,6 +21,9 @@ type Variable struct {
 	// when the variable has none there. Const is DW_AT_const_value.
 	Location []byte
 	Const    []byte
+	// Listed: Location is from a location list, so it is valid exactly there. One for the whole
+	// function need not be valid before the function has made its frame.
+	Listed bool
 	// FrameBase is the enclosing function's DW_AT_frame_base expression.
 	FrameBase []byte
 	File      string
@@ -281,6 +284,7 @@ func (e *entry) variable(pc uint64, language int64) (v Variable, ok bool, err er
 	}
 	v.Artificial = artificial.number != 0
 	if hasLocation {
+		v.Listed = location.form == formLoclistx || location.isOffset()
 		if v.Location, err = locationAt(location, pc); err != nil {
 			return v, false, err
 		}

@@ -3,6 +3,8 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -20,9 +22,15 @@ type Place struct {
 	pc      uint64 // link-time
 	// prefixes are the namespaces and classes of the function, the innermost first.
 	prefixes []string
+	calls    []debuginfo.Call
+	level    int
 	locals   map[string]debuginfo.Variable
-	others   map[string]*meaning
-	types    map[string]debuginfo.Type
+	// unplaced are parameters of which it is not known where they are.
+	unplaced map[string]bool
+	// parameters are those of the function, in their order.
+	parameters []string
+	others     map[string]*meaning
+	types      map[string]debuginfo.Type
 }
 
 // meaning is what a name that is no local variable stands for.
@@ -39,6 +47,12 @@ type meaning struct {
 // NewPlace returns the place of an instruction of the process. level is an index into the inline
 // chain there, 0 being the innermost function. It is an error if the code has no debug information.
 func NewPlace(p *image.Process, pc evidence.Addr, level int) (*Place, error) {
+	return NewPlaceIn(p, pc, pc, level)
+}
+
+// NewPlaceIn is NewPlace for an instruction at which an inlined function is entered, although the
+// inline chain there may lack it: the chain is that of the address inside.
+func NewPlaceIn(p *image.Process, pc, inside evidence.Addr, level int) (*Place, error) {
 	m := p.ModuleAt(pc)
 	if m == nil {
 		return nil, fmt.Errorf("expression: the code at %v is in no object", pc)
@@ -52,24 +66,68 @@ func NewPlace(p *image.Process, pc evidence.Addr, level int) (*Place, error) {
 	}
 	x := &Place{process: p, module: m, info: info, pc: m.LinkAddr(pc), locals: map[string]debuginfo.Variable{},
 		others: map[string]*meaning{}, types: map[string]debuginfo.Type{}}
-	calls, err := info.CallsAt(x.pc)
+	calls, err := info.CallsAt(m.LinkAddr(inside))
 	if err != nil {
 		return nil, fmt.Errorf("expression: %s: %w", m.Path, err)
 	}
 	if level >= len(calls) {
 		return x, nil
 	}
+	x.calls, x.level = calls, level
 	x.prefixes = prefixesOf(calls[level].Function.Name)
 	list, err := info.VariablesAt(calls[level], x.pc)
 	if err != nil {
 		return nil, fmt.Errorf("expression: %s: %w", m.Path, err)
 	}
 	for _, v := range list {
+		if v.Parameter {
+			x.parameters = append(x.parameters, v.Name)
+		}
 		if old, known := x.locals[v.Name]; !known || v.Depth >= old.Depth {
 			x.locals[v.Name] = v
 		}
 	}
 	return x, nil
+}
+
+// AtEntry makes it the place right at the entry of its function, which is no inlined one: there are
+// the parameters, and no local variables yet.
+func (p *Place) AtEntry() error {
+	p.locals, p.unplaced, p.parameters = map[string]debuginfo.Variable{}, map[string]bool{}, nil
+	if p.level >= len(p.calls) {
+		return nil
+	}
+	list, unplaced, err := p.info.ParametersAtEntry(p.calls[p.level], p.pc)
+	if err != nil {
+		return fmt.Errorf("expression: %s: %w", p.module.Path, err)
+	}
+	for _, v := range list {
+		p.locals[v.Name] = v
+		p.parameters = append(p.parameters, v.Name)
+	}
+	for _, name := range unplaced {
+		p.unplaced[name] = true
+		p.parameters = append(p.parameters, name)
+	}
+	return nil
+}
+
+// Names returns the names of the variables that are visible in the function, in any order.
+func (p *Place) Names() []string { return slices.Collect(maps.Keys(p.locals)) }
+
+// Parameters returns the names of the function's parameters in their order.
+func (p *Place) Parameters() []string { return p.parameters }
+
+// Outside makes it a place in no function: there are no local variables.
+func (p *Place) Outside() { p.locals, p.parameters = map[string]debuginfo.Variable{}, nil }
+
+// Result returns the type of what the function returns; nil is void, or not known.
+func (p *Place) Result() (debuginfo.Type, error) {
+	if p.level >= len(p.calls) {
+		return nil, nil
+	}
+	t, _, err := p.calls[p.level].Function.Signature()
+	return t, err
 }
 
 // prefixesOf returns the scopes that a qualified name is in, the innermost first.
@@ -88,12 +146,9 @@ func prefixesOf(function string) []string {
 	}
 }
 
-// Locals returns the parameters and local variables that are visible.
-func (p *Place) Locals() map[string]debuginfo.Variable { return p.locals }
-
 // IsType is Parse's isType.
 func (p *Place) IsType(name string) bool {
-	if _, local := p.locals[name]; local {
+	if _, local := p.locals[name]; local || p.unplaced[name] {
 		return false
 	}
 	if _, known := p.Type(name); !known {
@@ -224,6 +279,9 @@ func (s *stopped) Memory() image.Memory {
 
 // Variable implements Scope.
 func (s *stopped) Variable(name string) (value.Object, bool, error) {
+	if s.unplaced[name] {
+		return value.Object{}, true, &value.UnavailableError{Reason: "not computed", Details: "how the call hands it over"}
+	}
 	if v, local := s.locals[name]; local {
 		o, err := value.ObjectOf(s.frame, v)
 		return o, true, err
@@ -257,6 +315,9 @@ func (nothing) ReadMemory(evidence.Addr, []byte) (int, error) {
 }
 
 func (s dryScope) Variable(name string) (value.Object, bool, error) {
+	if s.unplaced[name] {
+		return value.Object{}, true, &value.UnavailableError{Reason: "not computed"}
+	}
 	if v, local := s.locals[name]; local {
 		return value.ObjectAt(nothing{}, 0, v.Type), true, nil
 	}
