@@ -27,8 +27,6 @@ type Arrival struct {
 	// Stopped is the process. Only the thread is stopped until its Process or Stack is asked for;
 	// the others wait for the right to run.
 	*Stopped
-	// Position is the number of events that all threads had done.
-	Position uint64
 }
 
 // IsFault reports whether a signal is one that instructions raise.

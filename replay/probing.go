@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 	"diagnose/replay/tracepoint"
@@ -123,11 +124,6 @@ func (p *probing) Arrived(t *tracee.Thread, regs *ptrace.Registers) error {
 
 // locate fills in where the thread is. Before its first event a thread has no number.
 func (p *probing) locate(a *Arrival, t *tracee.Thread) error {
-	control, err := p.c.ReadControl()
-	if err != nil {
-		return err
-	}
-	a.Position = control.Consumed
 	if err := p.c.Identify(t); errors.Is(err, tracee.ErrNoThread) {
 		return nil
 	} else if err != nil {
@@ -148,10 +144,32 @@ func (p *probing) locate(a *Arrival, t *tracee.Thread) error {
 	return nil
 }
 
-// Loads counts how often objects may have been loaded so far: an image of the process that was
-// opened with another count may lack some.
-func (a *Arrival) Loads() int { return a.c.probing.loads }
-
 // AddPoint has threads stop at one more instruction from now on. It reports whether that is
 // possible.
 func (a *Arrival) AddPoint(pc evidence.Addr) (bool, error) { return a.c.probing.points.Add(pc) }
+
+// Loads counts how often objects may have been loaded so far in a ProbeRequest: an image of the
+// process that was opened with another count may lack some.
+func (s *Stopped) Loads() int {
+	if s.c.probing == nil {
+		return 0
+	}
+	return s.c.probing.loads
+}
+
+// KeepProcess is Process, but the caller closes it. Its memory stays that of the replayed process,
+// its threads and mappings those of now.
+func (s *Stopped) KeepProcess() (*image.Process, error) {
+	p, err := s.Process()
+	s.process = nil
+	return p, err
+}
+
+// Position is the number of events that all threads have done.
+func (s *Stopped) Position() (uint64, error) {
+	control, err := s.c.ReadControl()
+	if err != nil {
+		return 0, err
+	}
+	return control.Consumed, nil
+}

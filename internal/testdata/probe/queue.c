@@ -25,9 +25,10 @@ struct queue {
 };
 
 struct queue jobs = {PTHREAD_MUTEX_INITIALIZER, 0, NULL};
-unsigned long mixed, pushed, popped, big;
+unsigned long mixed, pushed, popped;
 volatile long signals;
-static double load;
+static __thread double load;
+static __thread unsigned long big;
 
 __attribute__((noinline)) unsigned long mix(unsigned long n, unsigned long seed)
 {
@@ -84,11 +85,12 @@ static void *worker(void *arg)
     long self = (long)arg;
     for (int i = 0; i < ITEMS; i++) {
         struct item *item = calloc(1, sizeof *item);
-        item->key = (int)(self * 100 + i % 100);
+        int key = (int)(self * 100 + i % 100);
+        item->key = key;
         item->kind = is_large(item) ? LARGE : SMALL;
         snprintf(item->name, sizeof item->name, "job %d", item->key);
-        push(&jobs, item);
-        load += weigh(item->key, 0.5);
+        push(&jobs, item); /* from now on it is any thread's */
+        load += weigh(key, 0.5);
         if (i % 3 == 0)
             free(pop(&jobs));
     }

@@ -45,6 +45,9 @@ func (l *Log) Returned(thread uint32, each func(s *HandledSignal, to evidence.Ad
 	return err
 }
 
+// HandledBy returns what an event says of the signal that it is.
+func (l *Log) HandledBy(e *Event) (HandledSignal, error) { return l.handled(e) }
+
 func (l *Log) handlers(thread uint32, each func(*HandledSignal, evidence.Addr)) ([]HandledSignal, error) {
 	var list []HandledSignal
 	for e, err := range l.Events(thread) {
