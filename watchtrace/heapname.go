@@ -42,7 +42,7 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 	at := fmt.Sprintf("%s:%d", m[2], line)
 	switch {
 	case len(objects) == 0:
-		return fail("nothing that is in memory at the end was allocated at "+at, nearest(at, lines)...)
+		return fail("nothing that is in memory at the end was allocated at "+at, Nearest(at, lines)...)
 	case number == 0 && len(objects) > 1:
 		return fail(fmt.Sprintf("%d objects that were allocated there are in memory at the end; %s@%s#1 is the first, by address", len(objects), m[1], at))
 	case number > len(objects):

@@ -24,7 +24,7 @@ func nearestGlobals(p *image.Process, name string) []string {
 			names = append(names, variablesOf(debug)...)
 		}
 	}
-	return nearest(name, names)
+	return Nearest(name, names)
 }
 
 func variablesOf(path string) []string {
@@ -44,9 +44,9 @@ func variablesOf(path string) []string {
 	return names
 }
 
-// nearest returns at most three of the names that may have been meant, the
+// Nearest returns at most three of the names that may have been meant, the
 // likeliest first.
-func nearest(name string, names []string) []string {
+func Nearest(name string, names []string) []string {
 	const most = 3
 	slices.Sort(names)
 	names = slices.Compact(names)

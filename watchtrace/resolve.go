@@ -263,7 +263,7 @@ func (r *resolver) member(x place, prefix string) (place, error) {
 	}
 	m, names, found := value.FindMember(x.typ, name)
 	if !found {
-		return x, r.problem(fmt.Sprintf("%s, of type %s, has no member %s", x.text, x.typ.Name(), name), nearest(name, names)...)
+		return x, r.problem(fmt.Sprintf("%s, of type %s, has no member %s", x.text, x.typ.Name(), name), Nearest(name, names)...)
 	}
 	at := place{text: prefix + name, root: x.root, addr: x.addr + evidence.Addr(m.Offset), size: m.Type.Size(), typ: m.Type}
 	if m.BitSize != 0 {

@@ -1,0 +1,128 @@
+package probe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/replay"
+)
+
+// Kind is what a place is asked about.
+type Kind string
+
+// The kinds of places.
+const (
+	KindLine    Kind = "line"
+	KindCall    Kind = "call"
+	KindReturn  Kind = "return"
+	KindSyscall Kind = "syscall"
+	KindSignal  Kind = "signal"
+)
+
+// Result is the name by which expressions of a return call what the function returns.
+const Result = "$result"
+
+// Question names the places and the expressions.
+type Question struct {
+	// Lines are FILE:LINE, the file by its whole path or the end of it. Calls and Returns are
+	// functions, qualified in C++ and Rust, or by their last names. Syscalls are system calls by name.
+	Lines, Calls, Returns, Syscalls []string
+	// Signals asks for the signals that a handler of the program took.
+	Signals bool
+	// Print are expressions of C. At calls without any, the parameters are printed; at returns the
+	// result.
+	Print []string
+	// If is the condition of a row; empty: there is a row each time.
+	If string
+	// Stack adds the stack to each row.
+	Stack bool
+	// Most bounds the rows. The replay ends when there are so many, unless Verify is set.
+	Most int
+	// Verify compares the end of the replay with the recorded one.
+	Verify bool
+	Image  image.Options
+	// Progress, if set, is called from time to time.
+	Progress func(Progress)
+}
+
+// Progress is how far a replay has come.
+type Progress struct {
+	Events, Total uint64
+	Rows          int
+}
+
+// Log is the answer.
+type Log struct {
+	// Recording is its directory; Failed that the recorded run did.
+	Recording string
+	Failed    bool
+	Places    []Place
+	// Rows are in the order in which the places were reached.
+	Rows []Row
+	// Arrivals counts how often threads reached a place, Held how often the condition held.
+	Arrivals, Held uint64
+	// Undecided counts how often the condition had no value. Reason is that of the first time.
+	Undecided uint64
+	Reason    evidence.Value
+	// Cut: the replay ended at the bound of rows, so there may be more.
+	Cut bool
+	// Replay is the replay that answered. Moved and trapped instructions say by which mechanism.
+	Replay  *replay.Result
+	Elapsed time.Duration
+}
+
+// Place is an instruction, or a kind of event, that was asked about. A line or a function may have
+// several: where it was inlined, instances of a template, parts of a line.
+type Place struct {
+	Kind  Kind
+	Asked string
+	// PC is the instruction; 0 for events. Site is where it is, in the function that was asked
+	// about.
+	PC      evidence.Addr
+	Site    evidence.Site
+	Inlined bool
+	Hits    uint64
+	// Unreachable: threads could not be stopped there, so it was not observed.
+	Unreachable bool
+	// level is that of the function in the inline chain at inside.
+	level  int
+	inside evidence.Addr
+}
+
+// Row is one time that a thread reached a place.
+type Row struct {
+	// Moment names the same point in every replay of the recording; Position is the number of
+	// events that all threads had done.
+	Moment   evidence.Moment
+	Position uint64
+	// Place is an index into Log.Places.
+	Place int
+	// Event is the system call or the signal.
+	Event string
+	// Values are the expressions with their values.
+	Values []evidence.Variable
+	Stack  []string
+}
+
+// Error says that a question cannot be asked of the program, and what there is in its place.
+type Error struct {
+	// Asked is the part of the question that is wrong.
+	Asked   string
+	Problem string
+	// Nearest are what may have been meant, the likeliest first.
+	Nearest []string
+}
+
+func (e *Error) Error() string { return "probe: " + e.Bare() }
+
+// Bare is the text for wording.Bare.
+func (e *Error) Bare() string {
+	text := fmt.Sprintf("%s: %s", e.Asked, e.Problem)
+	if len(e.Nearest) > 0 {
+		text += "; there is " + strings.Join(e.Nearest, ", ")
+	}
+	return text
+}

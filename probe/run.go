@@ -1,0 +1,313 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/expression"
+	"diagnose/image/unwind"
+	"diagnose/image/value"
+	"diagnose/replay"
+	"diagnose/replay/record"
+	"diagnose/watchtrace"
+)
+
+// Ask replays the recording and answers the question. The error is an *Error if the question is
+// wrong, or that of the replay; of a replay that diverged or got stuck the log has what came before.
+func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) {
+	started := time.Now()
+	o := &rec.Manifest.Outcome
+	r := &run{q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}}
+	if q.Image.Files == nil {
+		files := image.NewFiles()
+		defer files.Close()
+		q.Image.Files = files
+	}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer r.close()
+	request := replay.ProbeRequest{Verify: q.Verify,
+		Common:  replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
+		Probing: replay.Probing{At: r.instructions(), Begin: r.begin, OnArrival: r.arrived}}
+	var err error
+	r.log.Replay, err = replay.Run(ctx, rec, request)
+	if r.log.Replay == nil {
+		return nil, err
+	}
+	for i := range r.log.Places {
+		p := &r.log.Places[i]
+		p.Unreachable = p.PC != 0 && slices.Contains(r.log.Replay.Unreachable, p.PC)
+	}
+	r.log.Elapsed = time.Since(started)
+	return r.log, err
+}
+
+// run is the replay of a question.
+type run struct {
+	q     *Question
+	rec   *record.Recording
+	log   *Log
+	at    map[evidence.Addr][]int // indices of places by instruction
+	hooks []replay.Hook
+	// process is the replayed process when it had loaded its objects loads times.
+	process  *image.Process
+	unwinder *unwind.Unwinder
+	loads    int
+	asked    map[askedKey]*asked
+	thread   image.Thread
+	// calls are the calls of each thread whose returns are waited for, the innermost last. returns
+	// are the instructions that they return to.
+	calls   map[uint32][]call
+	returns map[evidence.Addr]bool
+	rows    atomic.Int64 // also read by progress
+}
+
+// askedKey is a place, and for events the instruction that caused one.
+type askedKey struct {
+	place int
+	pc    evidence.Addr
+}
+
+// prepare finds the places, and checks the expressions at each of them.
+func (r *run) prepare(ctx context.Context) error {
+	err := watchtrace.AtEnd(ctx, r.rec, r.q.Image, func(p *image.Process) error {
+		places, err := r.q.find(p)
+		if err != nil {
+			return err
+		}
+		r.log.Places = places
+		var first error
+		fit := len(places) == 0
+		for i := range places {
+			x := &places[i]
+			if a := r.q.ask(p, x, x.PC); a.err != nil && first == nil {
+				first = a.err
+			} else if a.err == nil {
+				fit = true
+			}
+		}
+		if !fit {
+			return first
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.findEvents(); err != nil {
+		return err
+	}
+	r.at = map[evidence.Addr][]int{}
+	for i, x := range r.log.Places {
+		if x.PC != 0 {
+			r.at[x.PC] = append(r.at[x.PC], i)
+		}
+	}
+	return nil
+}
+
+func (r *run) instructions() []evidence.Addr {
+	var list []evidence.Addr
+	for pc := range r.at {
+		list = append(list, pc)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// begin forgets what an earlier replay has found.
+func (r *run) begin() {
+	l := r.log
+	l.Rows, l.Arrivals, l.Held, l.Undecided, l.Reason, l.Cut = nil, 0, 0, 0, evidence.Value{}, false
+	for i := range l.Places {
+		l.Places[i].Hits = 0
+	}
+	r.calls, r.returns = map[uint32][]call{}, map[evidence.Addr]bool{}
+	r.close()
+}
+
+func (r *run) close() {
+	if r.process != nil {
+		r.process.Close()
+		r.process = nil
+	}
+	clear(r.asked)
+}
+
+func (r *run) progress(done, total uint64) {
+	if r.q.Progress != nil {
+		r.q.Progress(Progress{Events: done, Total: total, Rows: int(r.rows.Load())})
+	}
+}
+
+// stop is a stop of a thread, as expressions see it.
+type stop struct {
+	stopped *replay.Stopped
+	memory  *memory
+	regs    image.Registers
+}
+
+// open prepares the evaluation of expressions at a stop.
+func (r *run) open(s *replay.Stopped) (*stop, error) {
+	if r.process == nil || r.loads != s.Loads() {
+		r.close()
+		var err error
+		if r.process, err = s.KeepProcess(); err != nil {
+			return nil, err
+		}
+		r.loads, r.unwinder = s.Loads(), unwind.New(r.process)
+	}
+	x := &stop{stopped: s, memory: &memory{r.process, s}}
+	var err error
+	if x.regs, err = s.Registers(); err != nil {
+		return nil, err
+	}
+	if x.regs.Vector, err = s.Vector(); err != nil {
+		return nil, err
+	}
+	r.thread = image.Thread{Ref: evidence.ThreadRef{Number: int(s.Moment.Thread)}, Registers: x.regs}
+	return x, nil
+}
+
+// arrived handles a thread at an instruction.
+func (r *run) arrived(a *replay.Arrival) error {
+	x, err := r.open(a.Stopped)
+	if err != nil {
+		return err
+	}
+	pc := a.Moment.PC
+	if r.returns[pc] {
+		if err := r.returnedTo(x, pc); err != nil {
+			return err
+		}
+	}
+	var frame *value.Frame
+	for _, i := range r.at[pc] {
+		if r.log.Places[i].Kind == KindReturn {
+			if err := r.called(a, x, i); err != nil {
+				return err
+			}
+			continue
+		}
+		if frame == nil {
+			frame = frameAt(x.memory, r.unwinder, &r.thread)
+		}
+		if err := r.reached(x, i, "", r.ask(i, pc), frame, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask returns the expressions for a place.
+func (r *run) ask(place int, pc evidence.Addr) *asked {
+	key := askedKey{place, pc}
+	a := r.asked[key]
+	if a == nil {
+		a = r.q.ask(r.process, &r.log.Places[place], pc)
+		r.asked[key] = a
+	}
+	return a
+}
+
+// reached adds a row if the condition holds. ErrEnough: there are as many as were asked for.
+func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.Frame, result *resultScope) error {
+	l := r.log
+	l.Arrivals++
+	l.Places[place].Hits++
+	var scope expression.Scope
+	if a.place != nil && frame != nil {
+		scope = a.place.In(frame)
+		if result != nil {
+			result.Scope = scope
+			scope = result
+		}
+	}
+	if r.q.If != "" {
+		holds, err := a.holds(scope)
+		if err != nil {
+			if l.Undecided++; l.Undecided == 1 {
+				l.Reason = value.Missing(err)
+			}
+			return nil
+		}
+		if !holds {
+			return nil
+		}
+	}
+	l.Held++
+	if r.q.Most > 0 && len(l.Rows) >= r.q.Most {
+		return nil
+	}
+	row := Row{Moment: x.stopped.Moment, Place: place, Event: event}
+	var err error
+	if row.Position, err = x.stopped.Position(); err != nil {
+		return err
+	}
+	if scope != nil {
+		row.Values = a.evaluate(scope)
+	} else {
+		row.Values = a.without()
+	}
+	if r.q.Stack {
+		row.Stack = r.stack(x)
+	}
+	l.Rows = append(l.Rows, row)
+	r.rows.Store(int64(len(l.Rows)))
+	if r.q.Most > 0 && len(l.Rows) == r.q.Most && !r.q.Verify {
+		l.Cut = true
+		return replay.ErrEnough
+	}
+	return nil
+}
+
+var errNoScope = errors.New("the code has no debug information here")
+
+func (a *asked) holds(s expression.Scope) (bool, error) {
+	switch {
+	case s == nil && a.err != nil:
+		return false, errors.New(bare(a.err))
+	case s == nil:
+		return false, errNoScope
+	case a.condition == nil:
+		return false, errors.New(bare(a.err))
+	}
+	return a.condition.True(s)
+}
+
+// without are the expressions where nothing can be evaluated.
+func (a *asked) without() []evidence.Variable {
+	why := errNoScope.Error()
+	if a.err != nil {
+		why = bare(a.err)
+	}
+	list := make([]evidence.Variable, 0, len(a.print))
+	for _, x := range a.print {
+		list = append(list, evidence.Variable{Name: x.name, Value: evidence.NoValue(why)})
+	}
+	return list
+}
+
+// mostFrames bounds the stack of a row.
+const mostFrames = 64
+
+// stack names the functions of the thread's stack, innermost first.
+func (r *run) stack(x *stop) []string {
+	var list []string
+	r.unwinder.Visit(x.memory, &x.regs, mostFrames, func(f *unwind.Frame) bool {
+		for _, c := range r.process.Symbolize(f.PC(), f.Lookup) {
+			if len(list) < mostFrames {
+				list = append(list, siteText(&c.Site))
+			}
+		}
+		return true
+	})
+	return list
+}
