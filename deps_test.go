@@ -61,6 +61,7 @@ var allowed = map[string]string{
 	"replay/tracepoint":        "image/x86 replay/breakpoint replay/inline replay/ptrace replay/recorded replay/tracee",
 	"replay":                   "agent image image/unwind image/x86 internal/siginfo replay/breakpoint replay/launch replay/loadguard replay/patch replay/ptrace replay/record replay/record/eventlog replay/recorded replay/recorder/sites replay/spin replay/step replay/tracee replay/tracepoint replay/verify replay/watchpoint",
 	"watchtrace":               "agent image image/debuginfo image/value image/x86 replay/record replay staticscan image/unwind replay/record/eventlog",
+	"probe":                    "image image/debuginfo image/expression image/unwind image/value replay replay/record replay/record/eventlog watchtrace",
 	"image/x86/transfer":       "image/x86",
 	"image/x86/heights":        "image/x86",
 	"flow":                     "image image/x86 image/x86/transfer replay replay/record replay/record/eventlog",
@@ -80,7 +81,7 @@ var allowed = map[string]string{
 	"reports":             "evidence/signature reports/secrets",
 	"reports/tracker":     "reports",
 	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker",
-	"cmd/diagnose":        "agent corpus evidence/suppress replay/explore image diagnosis/driver internal/instrument internal/privatefile corpus/nightly replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
+	"cmd/diagnose":        "agent corpus evidence/suppress replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
 
 	"internal/privatefile": "",
 	"internal/procmaps":    "",

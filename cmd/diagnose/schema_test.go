@@ -34,6 +34,7 @@ var documents = []schema.Document{
 	{Value: &shown{}, Name: "recording", Title: "description of a recording", Version: shownVersion},
 	{Value: &shownEvent{}, Name: "event", Title: "event of a recording, one a line", Version: shownVersion},
 	{Value: &shownTrace{}, Name: "trace", Title: "trace", Version: traceVersion},
+	{Value: &shownProbe{}, Name: "probe", Title: "answer to a probe", Version: probeVersion},
 	{Value: &shownCorpus{}, Name: "corpus", Title: "list of a corpus's failures or clusters", Version: corpusVersion},
 	{Value: &nightly.Summary{}, Name: "nightly", Title: "summary of a night", Version: nightly.SummaryVersion},
 }
@@ -49,7 +50,7 @@ func schemaPath(name string) string {
 // The schemas in the repository are those that the types give. They describe every member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/probe", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +89,7 @@ func TestOutputsFitTheSchemas(t *testing.T) {
 		"recording": {"recording", "show", dir, "--format", "json"},
 		"event":     {"recording", "show", dir, "--events", "--format", "json"},
 		"trace":     {"trace", "--recording", dir, "--watch", "guarded", "--watch", "cfg.workers[1]", "--format", "json"},
+		"probe":     {"probe", "--recording", dir, "--on-call", "add", "--on-return", "add", "--on-syscall", "write", "--stack", "--verify", "--format", "json"},
 	} {
 		s, err := jsonschema.NewCompiler().Compile(schemaPath(name))
 		if err != nil {

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"diagnose/evidence"
+	"diagnose/internal/wording"
+	"diagnose/probe"
+	"diagnose/reports"
+)
+
+// probeReport is the answer to a probe, to be shown.
+type probeReport struct {
+	log *probe.Log
+	// failure is why the replay ended early; nil: it did not.
+	failure error
+}
+
+// short says why the replay is not as recorded; empty: it is.
+func (r *probeReport) short() string {
+	if r.failure != nil {
+		return wording.Bare(r.failure)
+	}
+	if c := r.log.Replay.Comparison; c != nil && !c.Identical() {
+		return "the end of the replay differs from the recorded one"
+	}
+	return ""
+}
+
+// probeVersion is the version of shownProbe. reports/schema/probe-1.json describes it.
+const probeVersion = "1.0"
+
+// shownProbe is the JSON of the answer to a probe. Fields are added and never change their meaning.
+type shownProbe struct {
+	// Version of this form, MAJOR.MINOR.
+	Version string `json:"version"`
+	// Recording is its directory; Failed that the recorded run did.
+	Recording string `json:"recording"`
+	Failed    bool   `json:"failed"`
+	// Places are those that the question led to.
+	Places []shownPlace `json:"places"`
+	// Rows are in the order in which the places were reached.
+	Rows []shownRow `json:"rows"`
+	// Arrivals counts how often a thread reached a place; Held how often the condition held.
+	Arrivals uint64 `json:"arrivals"`
+	Held     uint64 `json:"held"`
+	// Undecided counts how often the condition had no value; Reason is that of the first time.
+	Undecided uint64 `json:"undecided"`
+	Reason    string `json:"reason,omitempty"`
+	// Cut: the replay ended at the bound of rows, so there may be more.
+	Cut bool `json:"cut"`
+	// Moved and Trapped count the instructions by how threads were stopped there: in a moved copy
+	// of the code, or at an int3.
+	Moved   int `json:"moved"`
+	Trapped int `json:"trapped"`
+	// Identical says whether the end of the replay was as recorded; it is missing if that was not
+	// compared.
+	Identical *bool `json:"identical,omitempty"`
+	// Ended is why the replay ended before the recorded end; it is missing if it did not.
+	Ended string `json:"ended,omitempty"`
+	// Nanoseconds is the time that the answer took.
+	Nanoseconds int64 `json:"nanoseconds"`
+}
+
+// shownPlace is a place that was asked about.
+type shownPlace struct {
+	// Kind is line, call, return, syscall or signal; Asked is the place as the question named it.
+	Kind  string `json:"kind"`
+	Asked string `json:"asked"`
+	// PC is the instruction, 0 for events; Function, File and Line are where it is.
+	PC       evidence.Addr `json:"pc"`
+	Function string        `json:"function,omitempty"`
+	File     string        `json:"file,omitempty"`
+	Line     int           `json:"line,omitempty"`
+	// Inlined: the function was inlined there.
+	Inlined bool `json:"inlined"`
+	// Hits counts how often a thread came there.
+	Hits uint64 `json:"hits"`
+	// Unreachable: threads could not be stopped there, so it was not observed.
+	Unreachable bool `json:"unreachable"`
+}
+
+// shownRow is one time that a thread reached a place.
+type shownRow struct {
+	// Moment is what 'diagnose replay --until' takes.
+	Moment string `json:"moment"`
+	// Thread came there, after its Event of that number, which is at Position among those of all
+	// threads.
+	Thread   uint32 `json:"thread"`
+	Event    uint64 `json:"event"`
+	Position uint64 `json:"position"`
+	// Place is an index into places.
+	Place int `json:"place"`
+	// Call is the system call or the signal.
+	Call string `json:"call,omitempty"`
+	// Values are the expressions with their values.
+	Values []evidence.Variable `json:"values"`
+	// Stack has the innermost function first.
+	Stack []string `json:"stack,omitempty"`
+}
+
+func (r *probeReport) shown() *shownProbe {
+	l := r.log
+	s := &shownProbe{Version: probeVersion, Recording: l.Recording, Failed: l.Failed, Places: []shownPlace{}, Rows: make([]shownRow, 0, len(l.Rows)),
+		Arrivals: l.Arrivals, Held: l.Held, Undecided: l.Undecided, Reason: l.Reason.Why(), Cut: l.Cut,
+		Moved: l.Replay.Moved, Trapped: l.Replay.Trapped, Nanoseconds: int64(l.Elapsed)}
+	for i := range l.Places {
+		p := &l.Places[i]
+		s.Places = append(s.Places, shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
+			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable})
+	}
+	for i := range l.Rows {
+		w := &l.Rows[i]
+		values := w.Values
+		if values == nil {
+			values = []evidence.Variable{}
+		}
+		s.Rows = append(s.Rows, shownRow{Moment: w.Moment.String(), Thread: w.Moment.Thread, Event: w.Moment.Ordinal, Position: w.Position,
+			Place: w.Place, Call: w.Event, Values: values, Stack: w.Stack})
+	}
+	if c := l.Replay.Comparison; c != nil {
+		identical := c.Identical()
+		s.Identical = &identical
+	}
+	if r.failure != nil {
+		s.Ended = wording.Bare(r.failure)
+	}
+	return s
+}
+
+func (r *probeReport) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(r.shown())
+}
+
+// valueOf is a value in a cell.
+func valueOf(v *evidence.Value) string {
+	if v.Unavailable != "" {
+		return "<" + v.Why() + ">"
+	}
+	return v.Text
+}
+
+// cells returns the columns of the rows after the moment and the place, and their values.
+func (r *probeReport) cells() (names []string, cells [][]string) {
+	events, stacks := false, false
+	for i := range r.log.Rows {
+		events = events || r.log.Rows[i].Event != ""
+		stacks = stacks || len(r.log.Rows[i].Stack) > 0
+	}
+	columns := r.log.Columns()
+	if events {
+		names = append(names, "Call")
+	}
+	names = append(names, columns...)
+	if stacks {
+		names = append(names, "Stack")
+	}
+	for i := range r.log.Rows {
+		w := &r.log.Rows[i]
+		var row []string
+		if events {
+			row = append(row, w.Event)
+		}
+		for _, name := range columns {
+			text := ""
+			for k := range w.Values {
+				if w.Values[k].Name == name {
+					text = valueOf(&w.Values[k].Value)
+				}
+			}
+			row = append(row, text)
+		}
+		if stacks {
+			row = append(row, strings.Join(w.Stack, " < "))
+		}
+		cells = append(cells, row)
+	}
+	return names, cells
+}
+
+func (r *probeReport) where(place int) string {
+	p := &r.log.Places[place]
+	text := p.Site.Function
+	if p.Site.Line != 0 {
+		text += fmt.Sprintf(" %s:%d", filepath.Base(p.Site.File), p.Site.Line)
+	}
+	if p.PC == 0 {
+		text = p.Asked
+	}
+	if p.Kind == probe.KindReturn {
+		text = "return of " + p.Site.Function
+	}
+	return text
+}
+
+func (r *probeReport) table(w io.Writer) error {
+	out := &reports.Listing{}
+	names, cells := r.cells()
+	columns := []reports.Column{{Name: "Moment"}, {Name: "Position", Number: true}, {Name: "Where"}}
+	for _, name := range names {
+		columns = append(columns, reports.Column{Name: name})
+	}
+	var rows [][]string
+	for i, row := range cells {
+		x := &r.log.Rows[i]
+		rows = append(rows, append([]string{x.Moment.String(), fmt.Sprint(x.Position), r.where(x.Place)}, row...))
+	}
+	if len(rows) > 0 {
+		out.Table(columns, rows)
+		out.Gap()
+	}
+	r.summary(out)
+	return out.WriteText(w)
+}
+
+func (r *probeReport) summary(out *reports.Listing) {
+	l := r.log
+	for i := range l.Places {
+		p := &l.Places[i]
+		text := fmt.Sprintf("%s %s: ", p.Kind, p.Asked)
+		if p.PC != 0 {
+			text += fmt.Sprintf("%s at %v", r.where(i), p.PC)
+			if p.Inlined {
+				text += ", inlined"
+			}
+			text += ", "
+		}
+		if p.Unreachable {
+			out.Line("%sthreads could not be stopped there", text)
+			continue
+		}
+		out.Line("%sreached %s", text, wording.Count(p.Hits, "time"))
+	}
+	if l.Undecided > 0 {
+		out.Line("the condition had no value %s: %s", wording.Count(l.Undecided, "time"), l.Reason.Why())
+	}
+	text := fmt.Sprintf("%s of %s, by %s in moved code and %d at int3, in %v", wording.Count(uint64(len(l.Rows)), "row"), wording.Count(l.Arrivals, "arrival"),
+		wording.Count(uint64(l.Replay.Moved), "instruction"), l.Replay.Trapped, l.Elapsed.Round(time.Millisecond))
+	switch {
+	case l.Cut:
+		text += "; the replay ended there, --max 0 shows all"
+	case uint64(len(l.Rows)) < l.Held:
+		text += fmt.Sprintf("; the first of %d, --max 0 shows all", l.Held)
+	}
+	out.Line("%s", text)
+	if c := l.Replay.Comparison; c != nil && c.Identical() {
+		out.Line("the replay ended identical to the recording")
+	}
+}
+
+func (r *probeReport) csv(w io.Writer) error {
+	out := csv.NewWriter(w)
+	names, cells := r.cells()
+	if err := out.Write(append([]string{"moment", "thread", "event", "position", "where"}, names...)); err != nil {
+		return err
+	}
+	for i, row := range cells {
+		x := &r.log.Rows[i]
+		line := []string{x.Moment.String(), fmt.Sprint(x.Moment.Thread), strconv.FormatUint(x.Moment.Ordinal, 10), strconv.FormatUint(x.Position, 10)}
+		for _, cell := range append([]string{r.where(x.Place)}, row...) {
+			line = append(line, reports.Clean(cell))
+		}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestProbeForms: the three forms have the same rows.
+func TestProbeForms(t *testing.T) {
+	dir := traceable(t)
+	args := []string{"probe", "--recording", dir, "--on-call", "add", "--on-return", "add", "--print", "guarded, cfg.workers[1].state", "--verify"}
+	table := diagnose(t, nil, args...)
+	if table.status != exitOK || table.stderr != "" {
+		t.Fatalf("status %d\n%s%s", table.status, table.stdout, table.stderr)
+	}
+	for _, want := range []string{"Moment", "guarded  cfg.workers[1].state", "return of add", "call add: add names.c:", "the replay ended identical to the recording"} {
+		if !strings.Contains(table.stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, table.stdout)
+		}
+	}
+	var shown shownProbe
+	if err := json.Unmarshal([]byte(diagnose(t, nil, append(args, "--format", "json")...).stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(diagnose(t, nil, append(args, "--format", "csv")...).stdout)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Rows) == 0 || len(rows) != len(shown.Rows)+1 || shown.Identical == nil || !*shown.Identical {
+		t.Fatalf("%d rows in JSON, %d lines of CSV, identical %v", len(shown.Rows), len(rows), shown.Identical)
+	}
+	for i, r := range shown.Rows {
+		line := rows[i+1]
+		if line[0] != r.Moment || line[5] != r.Values[0].Value.Text || line[6] != r.Values[1].Value.Text || !strings.Contains(table.stdout, r.Moment) {
+			t.Errorf("row %d is %+v in JSON and %q in CSV", i, r, line)
+		}
+	}
+}
+
+// TestProbeMistakes: a wrong question has the status of a wrong command line, before anything runs.
+func TestProbeMistakes(t *testing.T) {
+	dir := traceable(t)
+	for _, args := range [][]string{{}, {"--recording", dir}, {"--recording", dir, "--at", "names.c"}, {"--recording", dir, "--at", "names.c:1"}, {"--recording", dir, "--on-call", "nothing"},
+		{"--recording", dir, "--on-call", "add", "--print", "1 +"}, {"--recording", dir, "--on-call", "add", "--if", "nothing"}, {"--recording", dir, "--on-syscall", "nothing"},
+		{"--recording", dir, "--on-call", "add", "--max", "-1"}, {"--recording", dir, "--on-call", "add", "--format", "xml"}, {"--recording", dir, "--on-call", "add", "more"}} {
+		if got := diagnose(t, nil, append([]string{"probe"}, args...)...); got.status != exitUsage || got.stdout != "" || got.stderr == "" {
+			t.Errorf("%q: status %d\n%s%s", args, got.status, got.stdout, got.stderr)
+		}
+	}
+	if got := diagnose(t, nil, "probe", "--recording", t.TempDir(), "--on-call", "add"); got.status != exitInput {
+		t.Errorf("no recording: status %d, %s", got.status, got.stderr)
+	}
+}
