@@ -1,0 +1,157 @@
+// Command probe measures how many arrivals a second `diagnose probe` answers, compared with a
+// breakpoint of gdb with silent commands, and with gdb's dprintf, in the live program. It prints a
+// Markdown table.
+//
+//	go run ./bench/probe
+//	go run ./bench/probe -runs 3 -gdb-hits 5000
+//
+// All of them run in turn. The time of a run that ends at the first arrival is subtracted, so that
+// starting, and reading debug information, do not count.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"diagnose/bench/load"
+)
+
+const (
+	source = "internal/testdata/probe/queue.c"
+	calls  = 120_000 // of mix in that program
+)
+
+type settings struct {
+	runs, gdbHits int
+	diagnose, dir string
+	exe, rec      string
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.runs, "runs", 5, "rounds in which everything runs once")
+	flag.IntVar(&s.gdbHits, "gdb-hits", 5000, "arrivals that gdb is given")
+	flag.StringVar(&s.diagnose, "diagnose", "bin/diagnose", "the command")
+	flag.StringVar(&s.dir, "work", "bench/work/probe", "directory for the program and its recording")
+	flag.Parse()
+	if err := s.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/probe:", err)
+		os.Exit(1)
+	}
+}
+
+// way is one way to print an expression at each call.
+type way struct {
+	name string
+	hits int
+	// run ends after so many arrivals.
+	run   func(hits int) error
+	rates []float64
+}
+
+func (s *settings) run() error {
+	if err := s.record(); err != nil {
+		return err
+	}
+	ways := []*way{
+		{name: "diagnose probe, a value printed", hits: calls, run: func(n int) error { return s.probe(n, "--print", "n") }},
+		{name: "diagnose probe, a condition that never holds", hits: calls, run: func(n int) error {
+			if n < calls {
+				return s.probe(n, "--print", "n")
+			}
+			return s.probe(0, "--print", "n", "--if", "n + 1 == 0")
+		}},
+		{name: "gdb, breakpoint with silent commands", hits: s.gdbHits, run: func(n int) error {
+			return s.gdb("set $k = 0", "break mix", "commands", "silent", `printf "%lu\n", n`, "set $k = $k + 1", fmt.Sprintf("if $k < %d", n), "continue", "end", "end", "run")
+		}},
+		{name: "gdb, dprintf", hits: s.gdbHits, run: func(n int) error {
+			return s.gdb(`dprintf mix,"%lu\n",n`, "break mix", fmt.Sprintf("ignore 2 %d", n-1), "run")
+		}},
+	}
+	for range s.runs {
+		for _, w := range ways {
+			if err := w.measure(); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	fmt.Printf("%d processors, %d interleaved rounds; medians, and the least and the most.\n\n", runtime.NumCPU(), s.runs)
+	fmt.Println("| Way | Arrivals | Arrivals a second |\n| --- | --- | --- |")
+	for _, w := range ways {
+		slices.Sort(w.rates)
+		fmt.Printf("| %s | %d | %.0f (%.0f to %.0f) |\n", w.name, w.hits, w.rates[len(w.rates)/2], w.rates[0], w.rates[len(w.rates)-1])
+	}
+	return nil
+}
+
+func (w *way) measure() error {
+	var times [2]time.Duration
+	for i, n := range []int{1, w.hits} {
+		started := time.Now()
+		if err := w.run(n); err != nil {
+			return err
+		}
+		times[i] = time.Since(started)
+	}
+	w.rates = append(w.rates, float64(w.hits-1)/(times[1]-times[0]).Seconds())
+	return nil
+}
+
+// record compiles and records the program.
+func (s *settings) record() error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	s.exe = filepath.Join(s.dir, "queue")
+	if err := load.Compile("gcc", source, s.exe); err != nil {
+		return err
+	}
+	recordings := filepath.Join(s.dir, "recordings")
+	if err := os.RemoveAll(recordings); err != nil {
+		return err
+	}
+	exec.Command(s.diagnose, "record", "--output", recordings, "--", s.exe).Run() // it aborts
+	found, err := filepath.Glob(filepath.Join(recordings, "*"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("%d recordings, want one: %w", len(found), err)
+	}
+	s.rec = found[0]
+	return s.probe(1) // finds the timing of the recording
+}
+
+func (s *settings) probe(hits int, args ...string) error {
+	if hits == calls {
+		hits = 0
+	}
+	command := exec.Command(s.diagnose, append([]string{"probe", "--recording", s.rec, "--on-call", "mix", "--max", strconv.Itoa(hits), "--format", "csv"}, args...)...)
+	out, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, command.Stderr)
+	}
+	if lines := strings.Count(string(out), "\n") - 1; hits == 0 && lines != calls && lines != 0 || hits > 0 && lines != hits {
+		return fmt.Errorf("%d rows", lines)
+	}
+	return nil
+}
+
+// gdb runs the program until it stops.
+func (s *settings) gdb(commands ...string) error {
+	args := []string{"-q", "-nx", "-batch", "-ex", "set pagination off", "-ex", "set confirm off"}
+	script := filepath.Join(s.dir, "commands")
+	if err := os.WriteFile(script, []byte(strings.Join(append(commands, "kill"), "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	out, err := exec.Command("gdb", append(args, "-x", script, s.exe)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
