@@ -15,6 +15,18 @@ import (
 // path or by the end of it. known reports whether the program has code of the
 // file at all. Unreadable parts of units are added to Problems.
 func (i *Info) AddressesOf(file string, line, most int) (list []uint64, known bool, err error) {
+	return i.beginsOf(file, line, most, func(row *lineRow) bool { return row.stmt })
+}
+
+// InstructionsOf is AddressesOf, but with the first instruction of each stretch of rows, whether the
+// compiler says that a statement begins there or not: in optimised code instructions of a line may
+// be executed although the line is not.
+func (i *Info) InstructionsOf(file string, line, most int) (list []uint64, err error) {
+	list, _, err = i.beginsOf(file, line, most, func(*lineRow) bool { return true })
+	return list, err
+}
+
+func (i *Info) beginsOf(file string, line, most int, begins func(*lineRow) bool) (list []uint64, known bool, err error) {
 	units, err := i.main.units()
 	if err != nil {
 		return nil, false, err
@@ -30,7 +42,7 @@ func (i *Info) AddressesOf(file string, line, most int) (list []uint64, known bo
 		}
 		for _, of := range rows {
 			known = known || len(of) > 0
-			list = appendBegins(list, of, uint32(line), most)
+			list = appendBegins(list, of, uint32(line), most, begins)
 		}
 	}
 	return list, known, nil
@@ -59,15 +71,15 @@ func (u *unit) rowsOf(name string) ([][]lineRow, error) {
 	return list, err
 }
 
-// appendBegins adds the first statement of each stretch of rows of a line.
-func appendBegins(list []uint64, rows []lineRow, line uint32, most int) []uint64 {
+// appendBegins adds the first row of each stretch of rows of a line that begins says may be it.
+func appendBegins(list []uint64, rows []lineRow, line uint32, most int, begins func(*lineRow) bool) []uint64 {
 	begun := false
 	for i := range rows {
 		here := rows[i].line == line
-		if here && rows[i].stmt && !begun && len(list) < most && !slices.Contains(list, rows[i].pc) {
+		if here && begins(&rows[i]) && !begun && len(list) < most && !slices.Contains(list, rows[i].pc) {
 			list = append(list, rows[i].pc)
 		}
-		begun = here && (begun || rows[i].stmt)
+		begun = here && (begun || begins(&rows[i]))
 	}
 	return list
 }
@@ -195,8 +207,8 @@ func (s *inlineSearch) calls(e *entry) (bool, error) {
 	return wanted, nil
 }
 
-// CodeLines returns the lines of a source file at which statements with code begin, in ascending
-// order; see AddressesOf. It is empty if the program has no code of the file.
+// CodeLines returns the lines of a source file that have code, in ascending order; see
+// InstructionsOf. It is empty if the program has no code of the file.
 func (i *Info) CodeLines(file string) ([]int, error) {
 	units, err := i.main.units()
 	if err != nil {
@@ -213,7 +225,7 @@ func (i *Info) CodeLines(file string) ([]int, error) {
 		}
 		for _, rows := range files {
 			for k := range rows {
-				if rows[k].stmt && rows[k].line != 0 {
+				if rows[k].line != 0 {
 					seen[int(rows[k].line)] = true
 				}
 			}

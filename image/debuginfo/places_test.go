@@ -152,7 +152,7 @@ func TestLineBegins(t *testing.T) {
 	rows := []lineRow{{pc: 0x10, line: 7, stmt: true}, {pc: 0x14, line: 7, stmt: true}, {pc: 0x18, line: 8, stmt: true}, {pc: 0x20, line: 7},
 		{pc: 0x24, line: 7, stmt: true}, {pc: 0x28}, {pc: 0x30, line: 7, stmt: true}, {pc: 0x34, line: 9}, {pc: 0x38, line: 7}}
 	for most, want := range map[int][]uint64{anyNumber: {0x10, 0x24, 0x30}, 2: {0x10, 0x24}} {
-		if got := appendBegins(nil, rows, 7, most); !slices.Equal(got, want) {
+		if got := appendBegins(nil, rows, 7, most, func(row *lineRow) bool { return row.stmt }); !slices.Equal(got, want) {
 			t.Errorf("line 7 begins at %#x, want %#x", got, want)
 		}
 	}

@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"errors"
+
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
@@ -93,12 +95,21 @@ func (n *name) eval(e *evaluation) (operand, error) {
 		return x.eval(e)
 	}
 	// A method of C++ names the members of its object alone.
-	if this, found, err := e.scope.Variable("this"); found && err == nil {
-		if x, err := e.member(operand{Object: this}, n.name, true); err == nil {
-			return x, nil
+	this, found, err := e.scope.Variable("this")
+	switch {
+	case err != nil:
+		return operand{}, err
+	case found:
+		if x, err := e.member(operand{Object: this}, n.name, true); err == nil || !isNameError(err) {
+			return x, err
 		}
 	}
 	return operand{}, &NameError{Name: n.name}
+}
+
+func isNameError(err error) bool {
+	var name *NameError
+	return errors.As(err, &name)
 }
 
 // namedConstants are those of C11 7.18, 7.19 and of C++.
