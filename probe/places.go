@@ -72,10 +72,15 @@ func (f *finder) line(asked string) error {
 			return fmt.Errorf("probe: %s: %w", m.Path, err)
 		}
 		known = known || has
-		for _, link := range list {
+		more, err := f.withoutStatement(info, file, line, list)
+		if err != nil {
+			return fmt.Errorf("probe: %s: %w", m.Path, err)
+		}
+		for i, link := range append(list, more...) {
 			f.add(Place{Kind: KindLine, Asked: asked, PC: m.Addr(link)}, func(s *evidence.Site) bool { return s.Line == line })
 			// Several lines may begin at one instruction; its own is then the last of them.
-			f.places[len(f.places)-1].Site.Line = line
+			added := &f.places[len(f.places)-1]
+			added.Site.Line, added.Inferred = line, i >= len(list)
 		}
 		return nil
 	})
@@ -86,6 +91,41 @@ func (f *finder) line(asked string) error {
 		return f.noLine(asked, file, line)
 	}
 	return f.noFile(asked, file)
+}
+
+// withoutStatement returns instructions of a line in those functions where no statement of it begins.
+func (f *finder) withoutStatement(info *debuginfo.Info, file string, line int, begins []uint64) (list []uint64, err error) {
+	all, err := info.InstructionsOf(file, line, mostPlaces)
+	if err != nil {
+		return nil, err
+	}
+	has := map[uint64]bool{}
+	for _, link := range begins {
+		entry, err := entryOf(info, link)
+		if err != nil {
+			return nil, err
+		}
+		has[entry] = true
+	}
+	for _, link := range all {
+		entry, err := entryOf(info, link)
+		if err != nil {
+			return nil, err
+		}
+		if !has[entry] {
+			list = append(list, link)
+		}
+	}
+	return list, nil
+}
+
+// entryOf returns the entry of the function that has an address; 0 if none has.
+func entryOf(info *debuginfo.Info, link uint64) (uint64, error) {
+	x, err := info.FunctionAt(link)
+	if x == nil || err != nil {
+		return 0, err
+	}
+	return x.Entry, nil
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

@@ -87,6 +87,9 @@ type Place struct {
 	Hits    uint64
 	// Unreachable: threads could not be stopped there, so it was not observed.
 	Unreachable bool
+	// Inferred: the compiler says of no statement of the line that it begins in this function. The
+	// place is an instruction of the line, which may also be executed where the line is not.
+	Inferred bool
 	// level is that of the function in the inline chain at inside.
 	level  int
 	inside evidence.Addr

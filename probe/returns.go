@@ -32,7 +32,8 @@ func (r *run) called(a *replay.Arrival, x *stop, place int) error {
 	}
 	thread := a.Moment.Thread
 	pending := r.calls[thread]
-	for n := len(pending); n > 0 && pending[n-1].sp < sp+word; n-- {
+	direct := directCall(x.memory, back)
+	for n := len(pending); n > 0 && r.over(&pending[n-1], place, sp+word, evidence.Addr(back), direct); n-- {
 		pending = pending[:n-1]
 	}
 	possible, err := a.AddPoint(evidence.Addr(back))
@@ -46,6 +47,30 @@ func (r *run) called(a *replay.Arrival, x *stop, place int) error {
 	r.returns[evidence.Addr(back)] = true
 	r.calls[thread] = append(pending, call{place, evidence.Addr(back), sp + word})
 	return nil
+}
+
+// over reports whether a call ended without a return when a thread is at the entry of a function
+// whose call returns to back with the stack pointer sp. Its frame is gone if it was below. One in the
+// same place is alive only if it called this function as its last action, by a jump: then the same
+// call instruction, which calls one function alone, led to both.
+func (r *run) over(c *call, place int, sp uint64, back evidence.Addr, direct bool) bool {
+	if c.sp != sp {
+		return c.sp < sp
+	}
+	return c.back != back || !direct || r.log.Places[c.place].PC == r.log.Places[place].PC
+}
+
+// directCall reports whether the instruction before an address is a call of a fixed address: e8 with
+// 32 bits of displacement. The one other call in which that byte can be there is through memory, with
+// the byte as the operand's second one: ff 14 e8 or ff 94 e8 (Intel SDM volume 2, 2.1.5).
+func directCall(m image.Memory, back uint64) bool {
+	const length = 7
+	var code [length]byte
+	if _, err := m.ReadMemory(evidence.Addr(back-length), code[:]); err != nil {
+		return false
+	}
+	throughMemory := code[0] == 0xff && (code[1] == 0x14 || code[1] == 0x94)
+	return code[2] == 0xe8 && !throughMemory
 }
 
 // returnedTo handles a thread at an instruction that calls return to. Calls that end by a call of

@@ -61,7 +61,7 @@ func (q *Question) ask(p *image.Process, x *Place, pc evidence.Addr) *asked {
 			return a
 		}
 		a.place.Outside()
-		if len(names) == 0 {
+		if len(names) == 0 && a.result != nil {
 			names = []string{Result}
 		}
 	}

@@ -85,6 +85,9 @@ type shownPlace struct {
 	Hits uint64 `json:"hits"`
 	// Unreachable: threads could not be stopped there, so it was not observed.
 	Unreachable bool `json:"unreachable"`
+	// Inferred: the compiler says of no statement of the line that it begins in this function; the
+	// place is an instruction of the line, which may also be executed where the line is not.
+	Inferred bool `json:"inferred"`
 }
 
 // shownRow is one time that a thread reached a place.
@@ -114,7 +117,7 @@ func (r *probeReport) shown() *shownProbe {
 	for i := range l.Places {
 		p := &l.Places[i]
 		s.Places = append(s.Places, shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
-			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable})
+			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable, Inferred: p.Inferred})
 	}
 	for i := range l.Rows {
 		w := &l.Rows[i]
@@ -231,6 +234,9 @@ func (r *probeReport) summary(out *reports.Listing) {
 			text += fmt.Sprintf("%s at %v", r.where(i), p.PC)
 			if p.Inlined {
 				text += ", inlined"
+			}
+			if p.Inferred {
+				text += ", inferred: an instruction of the line, of which no statement begins there"
 			}
 			text += ", "
 		}
