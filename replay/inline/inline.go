@@ -150,6 +150,27 @@ func (in *Inlined) trap(s *Site) error {
 	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
 }
 
+// Renew puts the code back that went with an object which was unloaded, and loaded again at the same
+// address.
+func (in *Inlined) Renew() error {
+	for _, w := range in.windows {
+		for _, j := range w.jumps {
+			if err := in.process.Memory.Renew(j.Addr, j.Data); err != nil {
+				return err
+			}
+		}
+	}
+	for pc, s := range in.sites {
+		if s.window != nil {
+			continue
+		}
+		if err := in.process.Memory.Renew(pc, []byte{tracee.Int3}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Add puts an int3 at one more site while the program runs: a thread may be at any instruction, so
 // none is moved. added is false if there is a site already.
 func (in *Inlined) Add(s *Site) (added bool, err error) {

@@ -1,6 +1,7 @@
 package tracee
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"io"
@@ -75,17 +76,34 @@ func (m *Memory) Replace(at uint64, code []byte) error {
 	return nil
 }
 
-// Restore restores the bytes that Replace has overwritten at an address.
+// Restore restores the bytes that Replace has overwritten at an address. Memory that is not mapped
+// any more has none.
 func (m *Memory) Restore(at uint64) error {
 	i, found := m.findReplaced(at)
 	if !found {
 		return nil
 	}
-	if _, err := m.WriteAt(m.Replaced[i].Data, int64(at)); err != nil {
+	if _, err := m.WriteAt(m.Replaced[i].Data, int64(at)); err != nil && m.Mapped(at) {
 		return err
 	}
 	m.Replaced = slices.Delete(m.Replaced, i, i+1)
 	return nil
+}
+
+// Renew puts the code that Replace has put at an address there again, if the program's own bytes are
+// in its place: the object was loaded again. Other memory stays as it is.
+func (m *Memory) Renew(at uint64, code []byte) error {
+	i, found := m.findReplaced(at)
+	if !found {
+		return nil
+	}
+	own := m.Replaced[i].Data
+	have := make([]byte, len(own))
+	if _, err := m.ReadPlaced(have, int64(at)); err != nil || !bytes.Equal(have, own) {
+		return nil // nothing is mapped there, the code is there, or another object is
+	}
+	_, err := m.WriteAt(code, int64(at))
+	return err
 }
 
 func (m *Memory) findReplaced(at uint64) (int, bool) {

@@ -51,10 +51,16 @@ func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Repl
 	return x
 }
 
-// Install puts the tracepoints at instructions whose objects are loaded. The thread is in a request
+// Install puts the tracepoints at instructions whose objects are loaded, or loaded again. The thread is in a request
 // of the engine, so the others wait.
 func (x *Tracepoints) Install(t *tracee.Thread) error {
-	if x == nil || len(x.waiting) == 0 {
+	if x == nil {
+		return nil
+	}
+	if err := x.in.Renew(); err != nil {
+		return err
+	}
+	if len(x.waiting) == 0 {
 		return nil
 	}
 	maps, err := tracee.ReadMaps(x.process.PID)
