@@ -380,7 +380,16 @@ func (s *backwardSlice) still(n *node, depth int) bool {
 	case n.op == opSum:
 		return s.still(n.a, depth+1) && s.still(n.b, depth+1)
 	}
-	return n.op == opLoad && n.at.kind == stack && !n.at.varies && !s.escapes(n, n.pos)
+	return n.op == opLoad && n.at.kind == stack && !n.at.varies && !s.escapes(n, n.pos) && s.unstoredSince(n)
+}
+
+// unstoredSince reports whether the function stored nothing into a word of its frame, on any way from where it was loaded to where the
+// frame stands.
+func (s *backwardSlice) unstoredSince(n *node) bool {
+	stores := func(i int) bool { return s.storesInto(i, n.at, n.size) }
+	return !slices.ContainsFunc(s.a.flow.reaching(s.now, func(i int) bool { return i == n.def || stores(i) }), func(i int) bool {
+		return i != n.def || stores(i)
+	})
 }
 
 // text is a value as the program would write it: a number in the comparison's width, an address in hexadecimal digits.

@@ -31,6 +31,7 @@ var checkCases = []checkCase{
 	{"second", []string{"b <= 0"}, "0", "", true},
 	{"wrapped", []string{"n > 10", "n >= 11"}, "11", "input", true},
 	{"kept", []string{"n > 9", "n >= 10"}, "12", "", true},
+	{"counted", []string{"n > 10", "n >= 11", "rdi > 10", "rdi >= 11"}, "12", "", true},
 	{"real", []string{""}, "", "", false},
 	{"several", []string{"", "n == 9"}, "9", "", false},
 }

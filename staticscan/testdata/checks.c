@@ -25,6 +25,7 @@ KEEP void second(int a, int b) { assert(a > 0 && b > 0); printf("%d %d\n", a, b)
 KEEP void die(const char *why) { fputs(why, stderr); abort(); }
 KEEP void wrapped(int n) { if (n > 10) die("too many\n"); printf("%d\n", n); }
 KEEP void kept(int n) { int ok = n < 10; input++; if (!ok) abort(); printf("%d\n", n); }
+KEEP void counted(int n) { assert(n++ < 11); printf("%d\n", n); }
 KEEP void real(double d) { assert(d > 1.5); printf("%f\n", d); }
 KEEP void always(void) { abort(); }
 KEEP void several(int n) { switch (n) { case 1: input = 3; break; case 5: case 9: case 14: abort(); default: input = 4; } }
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
 	if (!strcmp(which, "second")) second(input, input - 2);
 	if (!strcmp(which, "wrapped")) wrapped(input + 9);
 	if (!strcmp(which, "kept")) kept(input + 10);
+	if (!strcmp(which, "counted")) counted(input + 10);
 	if (!strcmp(which, "real")) real(input - 1.0);
 	if (!strcmp(which, "always")) always();
 	if (!strcmp(which, "several")) several(input + 7);
