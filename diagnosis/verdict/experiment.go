@@ -85,14 +85,14 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		}
 	}
 	t.reached = seen
-	unaltered := own && opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0
+	unaltered := opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0 && !slices.ContainsFunc(opts.Breaks, func(b replay.Break) bool { return b.Changes })
 	switch {
 	case t.undecided != "":
-	case expect && unaltered && t.left != "":
-		// Another run may fail in the same place, for another reason.
+	case unaltered && t.left != "":
+		// Another run may fail in the same place, or pass, for another reason.
 		t.undecided = "it did not come to its end by the recorded way: " + t.left
 	case expect:
-		if t.failed && t.inputs != "" && unaltered {
+		if own && t.failed && t.inputs != "" && unaltered {
 			w.reaching().otherInputs = t.inputs
 			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
 		}
