@@ -7,10 +7,10 @@ import (
 	"diagnose/evidence"
 )
 
-// ExplainWait sets the failure to the use of a freed object, if a thread waits for a lock or the like
-// that is in one: no thread releases a lock that is gone. It returns the finding; nil: the object is in
+// ExplainWait is the finding of a thread that waits for a lock or the like in a freed object: no thread releases a lock that is
+// gone. decides: the process failed by this wait; then the failure is set to the use of the object. nil: the object is in
 // no freed memory. The error says that the heap, or the free of the object, cannot be read.
-func (x *Explanation) ExplainWait(e *evidence.WaitEdge) (*evidence.Finding, error) {
+func (x *Explanation) ExplainWait(e *evidence.WaitEdge, decides bool) (*evidence.Finding, error) {
 	if e.What == evidence.WaitThreadExit {
 		return nil, nil // its word is the C library's
 	}
@@ -21,18 +21,20 @@ func (x *Explanation) ExplainWait(e *evidence.WaitEdge) (*evidence.Finding, erro
 	o := &near.Object
 	err = x.heap.findFrees(o)
 	object := x.heap.Object(o)
-	f := x.failure
 	waiter := e.Waiter
-	f.Kind, f.Proof, f.Thread, f.Message, f.Instruction = evidence.UseAfterFree, evidence.FromCore, &waiter, "", nil
-	if e.Site != nil {
-		f.Site, f.Source = e.Site, nil
-	}
 	name := fmt.Sprintf("the %s %v", e.What, e.Object)
 	if e.Name != "" {
 		name = fmt.Sprintf("the %s %s", e.What, e.Name)
 	}
 	waits := fmt.Sprintf("thread %d waits for %s, which is in %s", waiter.Number, name, sized(o))
-	x.Words = &Words{What: "use after free", Why: joined(waits, lifeWords(object))}
+	if decides {
+		f := x.failure
+		f.Kind, f.Proof, f.Thread, f.Message, f.Instruction = evidence.UseAfterFree, evidence.FromCore, &waiter, "", nil
+		if e.Site != nil {
+			f.Site, f.Source = e.Site, nil
+		}
+		x.Words = &Words{What: "use after free", Why: joined(waits, lifeWords(object))}
+	}
 	return &evidence.Finding{Kind: evidence.FindingUseAfterFree, Summary: waits, Addr: o.Addr, Size: int(min(o.Size, 1<<31)), Object: object,
 		Threads: []evidence.ThreadRef{waiter}, Site: e.Site, Wait: []evidence.WaitEdge{*e}, Proof: evidence.FromCore}, err
 }

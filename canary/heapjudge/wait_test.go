@@ -25,7 +25,7 @@ func TestExplainWait(t *testing.T) {
 		{evidence.WaitThreadExit, s.freed, false},
 	} {
 		j := s.explain(t, evidence.Failure{Kind: evidence.Deadlock, Proof: evidence.FromCore})
-		found, err := j.ExplainWait(&evidence.WaitEdge{Waiter: waiter, What: x.what, Object: x.object, Site: site})
+		found, err := j.ExplainWait(&evidence.WaitEdge{Waiter: waiter, What: x.what, Object: x.object, Site: site}, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,8 +48,9 @@ func (a *analysis) heapFailure() error {
 	return err
 }
 
-// freedLock judges a process that did not fail by itself, and one of whose threads waits for a lock in a freed
-// object. That is the failure, and no deadlock: what the freed memory says of a holder means nothing.
+// freedLock judges a process that did not fail by itself, and threads of which wait for a lock or the like in a freed
+// object. Such a wait for a lock is the failure, and no deadlock, as what the freed memory says of a holder means nothing; but not where
+// other threads wait for each other, and a thread that waits for work may do so in memory that is gone without harm.
 func (a *analysis) freedLock() error {
 	f := &a.result.Failure
 	if f.Kind != evidence.Deadlock && f.Kind != evidence.NoFailure && f.Kind != evidence.KilledBySignal || a.bystander() {
@@ -57,7 +58,8 @@ func (a *analysis) freedLock() error {
 	}
 	for i := range a.waits {
 		e := &a.waits[i]
-		found, err := a.heap.ExplainWait(e)
+		decides := e.What != evidence.WaitCondition && e.What != evidence.WaitSemaphore && !a.othersWait(e)
+		found, err := a.heap.ExplainWait(e, decides)
 		if found == nil && err != nil {
 			return err
 		} else if found == nil {
@@ -65,6 +67,9 @@ func (a *analysis) freedLock() error {
 		}
 		a.result.Findings = slices.DeleteFunc(a.result.Findings, func(other evidence.Finding) bool { return other.Kind.Locks() && other.Addr == e.Object })
 		a.result.Findings = append(said([]evidence.Finding{*found}), a.result.Findings...)
+		if !decides {
+			continue
+		}
 		if f.Site != nil && f.Source == nil {
 			f.Source = a.sources().around(f.Site, sourceContext)
 		}
@@ -72,6 +77,13 @@ func (a *analysis) freedLock() error {
 		return err
 	}
 	return nil
+}
+
+// othersWait reports whether a deadlock was found that a wait has no part in.
+func (a *analysis) othersWait(e *evidence.WaitEdge) bool {
+	return a.result.Failure.Kind == evidence.Deadlock && slices.ContainsFunc(a.result.Findings, func(f evidence.Finding) bool {
+		return f.Kind.Locks() && len(f.Wait) > 0 && !slices.ContainsFunc(f.Wait, func(w evidence.WaitEdge) bool { return w.Waiter == e.Waiter || w.Object == e.Object })
+	})
 }
 
 // resay writes the failure's sentence again with the facts known by now.
