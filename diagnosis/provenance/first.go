@@ -5,41 +5,59 @@ import (
 	"diagnose/flow"
 )
 
+// outsideAccess is the first access outside of an object, operand k of step at, as far as the steps before upTo have one; found: they do.
+type outsideAccess struct {
+	at, k, upTo int
+	looked      int // accesses near the object
+	found       bool
+}
+
 // first is the first access outside of an object before step n, through a pointer that was derived from it; it is operand k of step at. What
-// the program does from there on is not defined. at is n if there is none in another place of the program.
+// the program does from there on is not defined. at is n if there is none in another place of the program, or none among the 20,000
+// accesses near the object that are looked at. Reads that begin in the object do not count: code may read whole words.
 func (f *follower) first(object *flow.Object, n int) (at, k int) {
-	const (
-		far  = 16 << 20 // bytes from the object
-		most = 20_000   // accesses that are looked at
-	)
-	end := object.Addr + evidence.Addr(object.Size)
 	until := n
 	if object.Freed >= 0 {
 		until = min(n, object.Freed)
 	}
-	looked := 0
-	for at := max(object.Made, 0); at < until && looked < most; at++ {
-		s := f.trace.Step(at)
-		if s.Inst == nil || s.Library {
+	if f.outsides == nil {
+		f.outsides = map[*flow.Object]*outsideAccess{}
+	}
+	x := f.outsides[object]
+	if x == nil {
+		x = &outsideAccess{upTo: max(object.Made, 0)}
+		f.outsides[object] = x
+	}
+	const most = 20_000
+	for ; x.upTo < until && !x.found && x.looked < most; x.upTo++ {
+		f.outsideAt(object, x)
+	}
+	if !x.found || x.at >= until || f.ownPlace(x.at) == f.ownPlace(n) {
+		return n, 0
+	}
+	return x.at, x.k
+}
+
+// outsideAt looks at the step x.upTo.
+func (f *follower) outsideAt(object *flow.Object, x *outsideAccess) {
+	const far = 16 << 20 // bytes from the object
+	s, end := f.trace.Step(x.upTo), object.Addr+evidence.Addr(object.Size)
+	if s.Inst == nil || s.Library {
+		return
+	}
+	for k := range s.Inst.Operands {
+		o := &s.Inst.Operands[k]
+		if !o.IsMemory || o.Access == "" {
 			continue
 		}
-		for k := range s.Inst.Operands {
-			o := &s.Inst.Operands[k]
-			if !o.IsMemory || o.Access == "" {
-				continue
-			}
-			addr, known := f.trace.Address(at, k)
-			if !known || addr+far < object.Addr || addr > end+far || addr >= object.Addr && addr+evidence.Addr(max(o.Size, 1)) <= end {
-				continue
-			}
-			if looked++; f.pointee(at, k) != object || !o.Access.Writes() && f.program.Foreign(s.PC) {
-				continue
-			}
-			if f.ownPlace(at) == f.ownPlace(n) {
-				return n, 0
-			}
-			return at, k
+		addr, known := f.trace.Address(x.upTo, k)
+		begins := addr >= object.Addr && addr < end
+		if !known || addr+far < object.Addr || addr > end+far || begins && (!o.Access.Writes() || addr+evidence.Addr(max(o.Size, 1)) <= end) {
+			continue
+		}
+		if x.looked++; f.pointee(x.upTo, k) == object && (o.Access.Writes() || !f.program.Foreign(s.PC)) {
+			x.at, x.k, x.found = x.upTo, k, true
+			return
 		}
 	}
-	return n, 0
 }

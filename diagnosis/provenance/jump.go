@@ -63,8 +63,8 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 }
 
 // overwritten ends the way at a store over the return address that the call of the function pushed, before the return at step at. Whatever
-// was stored there, it is no value of that place. A function that returns to an address that it chose itself stores it by the stack
-// pointer (retpolines: Intel, Retpoline: A Branch Target Injection Mitigation), and is followed as other code.
+// was stored there, it is no value of that place. A function that returns to an address that it chose itself stores it where its
+// stack pointer points (retpolines: Intel, Retpoline: A Branch Target Injection Mitigation), and is followed as other code.
 func (f *follower) overwritten(at int, slot evidence.Addr) bool {
 	const address = 8 // bytes of a return address
 	call := newFrames(f.trace, f.program).call[at]
@@ -74,7 +74,8 @@ func (f *follower) overwritten(at int, slot evidence.Addr) bool {
 	}
 	if s := f.trace.Step(d.At); s.Inst != nil {
 		for k := range s.Inst.Operands {
-			if o := &s.Inst.Operands[k]; o.IsMemory && o.Access.Writes() && o.Memory.Base == x86.RSP && !o.Memory.Index.General() {
+			o := &s.Inst.Operands[k]
+			if o.IsMemory && o.Access.Writes() && o.Memory.Base == x86.RSP && o.Memory.Disp == 0 && !o.Memory.Index.General() {
 				return false
 			}
 		}

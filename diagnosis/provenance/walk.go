@@ -113,6 +113,8 @@ type follower struct {
 	depth int
 	// used is the value that the way began with, or of the operand that it has followed since; nil: it is not known.
 	used *uint64
+	// outsides are the first accesses outside of objects.
+	outsides map[*flow.Object]*outsideAccess
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
