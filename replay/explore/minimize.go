@@ -275,13 +275,18 @@ func (m *minimiser) passing(list []record.Decision) (nearest []record.Decision, 
 	return nil, false, nil
 }
 
-// passes runs a schedule; nil: it does not pass.
+// passes runs a schedule; nil: it does not pass, or there is no time to run it.
 func (m *minimiser) passes(h *record.Hunt) (*ran, error) {
+	if !time.Now().Before(m.until) || !m.fits(1) {
+		m.full = true
+		return nil, nil
+	}
 	m.runs++
 	x, err := m.runner.runSchedule(m.ctx, h)
 	if err != nil || m.ctx.Err() != nil {
 		return nil, errors.Join(err, m.ctx.Err())
 	}
+	m.noteTime(x)
 	if x.failure != nil || x.hung {
 		return nil, nil
 	}
@@ -296,7 +301,7 @@ func (h *hunt) keep(ctx context.Context, m *minimiser, out *Minimal, failing *re
 		return err
 	}
 	if x == nil {
-		return errors.New("explore: the failing schedule passes when it is recorded: the program depends on something outside of it")
+		return errors.New("explore: the failing schedule did not fail when it was recorded: the program depends on something outside of it, or no time was left to try again")
 	}
 	out.FailingDir, out.Failure = x.dir, *x.failure
 	if x.hunted != nil { // from the engine, which knows which threads could have continued
