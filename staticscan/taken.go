@@ -125,8 +125,9 @@ type Condition struct {
 	Text string
 	// Inlined: it is in code of a library, at Site inlined into the program's.
 	Inlined bool
-	// Zero: what was looked at is a number by its type, and no pointer, and was 0.
-	Zero bool
+	// Zero is the argument register in which a number came into the function that was looked at and was 0; by its type it is no
+	// pointer. RIP: it was none, or no argument.
+	Zero image.Register
 }
 
 // ResultOf goes back from what a function has returned in a register. The process

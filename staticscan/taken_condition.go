@@ -106,7 +106,7 @@ func (t *resultSearch) condition(w *Course, i int) *Condition {
 	if err != nil || in.Flow != x86.FlowBranch {
 		return nil
 	}
-	c := &Condition{Step: i, Site: t.ownSite(w.Steps[i].Registers.PC())}
+	c := &Condition{Step: i, Site: t.ownSite(w.Steps[i].Registers.PC()), Zero: image.RIP}
 	if c.Site.Line == 0 || image.LibraryCode(&c.Site) {
 		return nil
 	}
@@ -172,23 +172,52 @@ func (t *resultSearch) compared(w *Course, i int, in *x86.Inst) string {
 	return ""
 }
 
-// foundZero reports whether a comparison with 0 looked at a number that was 0.
-func (t *resultSearch) foundZero(w *Course, i int, in *x86.Inst) bool {
+// foundZero is the argument register of a number that a comparison with 0 looked at, and that was 0; RIP: there is none.
+func (t *resultSearch) foundZero(w *Course, i int, in *x86.Inst) image.Register {
 	first, ok := explicit(in, 0)
 	second, two := explicit(in, 1)
 	if !ok || !two || !(in.Op == "test" && sameRegister(first, second) || in.Op == "cmp" && second.IsImm && second.Imm == 0) {
-		return false
+		return image.RIP
 	}
 	s := t.sliceAt(w, i)
 	if v, known := t.value(w, i, first); s == nil || !known || v != 0 {
-		return false
+		return image.RIP
 	}
 	e, ok := t.operandExpression(s, first)
-	if !ok || e.typ == nil {
+	if !ok || e.typ == nil || e.typ.Kind() != debuginfo.KindInt && e.typ.Kind() != debuginfo.KindUint {
+		return image.RIP
+	}
+	n := s.operandAt(s.now, first)
+	for _, r := range x86.ArgumentRegisters {
+		if n != nil && s.madeOf(n, r, 0) {
+			return image.Register(r)
+		}
+	}
+	return image.RIP
+}
+
+// ArgumentMadeOf reports whether the nth integer argument, from 0, of the call that a frame stands at was made of what came into the function
+// in a register.
+func ArgumentMadeOf(in Input, frame, n int, entered image.Register) bool {
+	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
 		return false
 	}
-	kind := e.typ.Kind()
-	return kind == debuginfo.KindInt || kind == debuginfo.KindUint
+	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)
+	return err == nil && s.now >= 0 && s.madeOf(s.register(s.now, x86.ArgumentRegisters[n], 0), x86.Reg(entered), 0)
+}
+
+// madeOf reports whether a value was made of what came into the function in a register.
+func (s *backwardSlice) madeOf(n *node, entered x86.Reg, depth int) bool {
+	if n == nil || depth > maxDepth {
+		return false
+	}
+	if n.op == opEntry {
+		return n.reg == entered
+	}
+	if n.op == opLoad {
+		return s.madeOf(n.stored, entered, depth+1)
+	}
+	return s.madeOf(n.a, entered, depth+1) || s.madeOf(n.b, entered, depth+1)
 }
 
 // operandExpression is what the program calls an operand.

@@ -47,8 +47,8 @@ func (w *work) ofNoElements() {
 	w.out.Causes = append([]evidence.Cause{lead}, w.out.Causes...)
 }
 
-// unasked reports whether a function that hands out memory returned null without having asked the C library for any, on the way that it
-// took: what it was asked for was nothing.
+// unasked reports whether a function returned null because an argument was 0, of which it makes the size that it asks the C library
+// for, and asked for none on the way that it took: what it was asked for was nothing.
 func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *returned) bool {
 	if len(out.returns) == 0 {
 		return false
@@ -58,17 +58,18 @@ func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *retu
 	const most = 64 // calls
 	calls, asks := 0, false
 	for i := range insts {
-		if insts[i].Flow != x86.FlowCall && insts[i].Flow != x86.FlowJump {
+		if insts[i].Flow != x86.FlowCall && !(insts[i].Flow == x86.FlowJump && (!insts[i].HasTarget || !within(&insts[i], insts))) {
 			continue
 		}
 		if calls++; calls > most {
 			return false
 		}
 		pc := evidence.Addr(insts[i].PC)
-		if !w.callsAllocator(in, pc) {
+		size, ok := w.askedFor(in, pc, out.ledBy.Zero)
+		if !ok {
 			continue
 		}
-		asks = true
+		asks = asks || size
 		if slices.ContainsFunc(course.Steps, func(s staticscan.Taken) bool { return s.Registers.PC() == pc }) {
 			return false
 		}
@@ -76,11 +77,21 @@ func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *retu
 	return asks
 }
 
-// callsAllocator reports whether an instruction calls a function by which the C library hands out memory.
-func (w *work) callsAllocator(in staticscan.Input, pc evidence.Addr) bool {
+// within reports whether a jump leads to one of a function's instructions, as they lie in memory.
+func within(jump *x86.Inst, insts []x86.Inst) bool {
+	return jump.Target >= insts[0].PC && jump.Target <= insts[len(insts)-1].PC
+}
+
+// askedFor reports whether an instruction calls a function by which the C library hands out memory, and whether a size that it is handed
+// was made of an argument of the function that calls it.
+func (w *work) askedFor(in staticscan.Input, pc evidence.Addr, argument image.Register) (size, asks bool) {
 	var regs image.Registers
 	regs.Set(image.RIP, uint64(pc))
 	in.Frames = []unwind.Frame{{Kind: evidence.Physical, Registers: regs, Lookup: image.AtInstruction}}
 	call, ok := staticscan.CallOf(in, 0)
-	return ok && allocators[libraryName(call.Library)]
+	if !ok {
+		return false, false
+	}
+	sizes, asks := allocators[libraryName(call.Library)]
+	return slices.ContainsFunc(sizes, func(n int) bool { return staticscan.ArgumentMadeOf(in, 0, n, argument) }), asks
 }

@@ -532,8 +532,8 @@ func (f *followed) at(cause *evidence.Cause) bool {
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
-// the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. What was overwritten by another thing has no other place; and where the way
-// ends at a library's result, the search may have followed what the library made it of.
+// the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. What was overwritten by another thing has another place only if an experiment
+// proved it; and where the way ends at a library's result, the search may have followed what the library made it of.
 func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
@@ -545,7 +545,7 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 			f.cause.Experiments = cause.Experiments
 			return f.cause // the way back of a part of the value says nothing
 		}
-	case overwritten(telling(f.way)):
+	case overwritten(telling(f.way)) && cause.Proof != evidence.Proved:
 		return f.cause
 	case f.way.Broke() && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
 		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on

@@ -126,7 +126,7 @@ func (f *calledFunction) text() string {
 func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned, error) {
 	f := &x.call
 	out.function, out.site, out.back, out.sp = f.text(), f.site, f.back, f.sp
-	out.library, out.opaque = true, opaque[f.name] || allocators[f.name]
+	out.library, out.opaque = true, opaque[f.name] || len(allocators[f.name]) > 0
 	failed, known := k.libraryReturn(c, x, out)
 	if !known && k.want != nil {
 		out.value, failed = *k.want, unix.Errno(0)

@@ -541,7 +541,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	if err != nil {
 		c.failedPart(err)
 	}
-	if allocators[libraryName(l.store.Through)] {
+	if len(allocators[libraryName(l.store.Through)]) > 0 {
 		// What it clears is what it hands out.
 		l.call = &heapCall{name: l.store.Through}
 		return nil
@@ -599,8 +599,8 @@ func (l *link) stored() evidence.Addr {
 }
 
 // allocators are the functions of the C library that store to the memory that they hand
-// out, as the program sees it.
-var allocators = map[string]bool{"calloc": true, "malloc": true, "realloc": true, "reallocarray": true, "memalign": true, "aligned_alloc": true, "posix_memalign": true}
+// out, as the program sees it, and which of their arguments, from 0, make its size.
+var allocators = map[string][]int{"calloc": {0, 1}, "malloc": {0}, "realloc": {1}, "reallocarray": {1, 2}, "memalign": {1}, "aligned_alloc": {1}, "posix_memalign": {2}}
 
 // judgeBounds compares what the code means with where it stored.
 func (c *chain) judgeBounds(l *link) {

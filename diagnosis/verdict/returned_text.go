@@ -26,7 +26,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 		if g.Name != "" {
 			out.how += " (" + g.Name + ")"
 		}
-		if out.value == 0 && out.ledBy != nil && out.ledBy.Zero && c.unasked(in, g.Course, out) {
+		if out.value == 0 && out.ledBy != nil && out.ledBy.Zero != image.RIP && c.unasked(in, g.Course, out) {
 			out.open = evidence.OpenEmpty
 		}
 		if k.status {
