@@ -74,9 +74,22 @@ func analyseGraph(g *graph, around *surroundings) *analysis {
 	return a
 }
 
+// noteTaken keeps the addresses of the frame that a call may hand over.
+func (a *analysis) noteTaken(in *x86.Inst, st *state) {
+	if in.Flow != x86.FlowCall && in.Flow != x86.FlowJump {
+		return
+	}
+	for _, r := range x86.ArgumentRegisters {
+		if v := st.regs[r]; v.kind == stack {
+			a.stackAddresses[value{kind: stack, base: v.base, off: v.off}] = true
+		}
+	}
+}
+
 func (a *analysis) visit(i int, st *state) {
 	in := &a.flow.insts[i]
 	a.noteCall(i, st)
+	a.noteTaken(in, st)
 	first := true
 	for n := range in.Operands {
 		op := &in.Operands[n]

@@ -19,7 +19,7 @@ func (t *originSearch) describeValue(s *backwardSlice, n *node, role Role) {
 	t.bad = n
 	role = t.blame.Role
 	if terms, _ := linear(whole); role == RoleIndex {
-		if i := s.pointerTerm(terms); i >= 0 && terms[i].node != n {
+		if i := s.pointerTerm(terms); i >= 0 && terms[i].node != n && s.still(terms[i].node, 0) {
 			if v, ok := terms[i].node.best(); ok {
 				t.blame.Base = addrOf(v)
 			}

@@ -161,19 +161,26 @@ func (w *processView) leaves(a *analysis) []CallSite {
 		if in.Flow != x86.FlowJump && in.Flow != x86.FlowBranch {
 			continue
 		}
-		to := evidence.Addr(in.Target)
-		if op, ok := explicit(in, 0); !in.HasTarget && ok && op.IsMemory && op.Memory.Base == x86.RIP {
-			v, err := image.Uint64(w.memory, evidence.Addr(op.Memory.Target))
-			if err != nil {
-				continue
-			}
-			to = evidence.Addr(v)
-		}
-		if to = w.callee(to); to != 0 && !a.function.contains(to) && w.process.ModuleAt(to) != nil {
+		if to := w.fixedTarget(in); to != 0 && !a.function.contains(to) && w.process.ModuleAt(to) != nil {
 			list = append(list, CallSite{PC: evidence.Addr(in.PC), To: to, Tail: true})
 		}
 	}
 	return list
+}
+
+// fixedTarget is where a call or a jump leads, behind the stubs of the dynamic linker, if the code or a word of its own tells; 0: neither does.
+func (w *processView) fixedTarget(in *x86.Inst) evidence.Addr {
+	to := evidence.Addr(in.Target)
+	if op, ok := explicit(in, 0); !in.HasTarget && ok && op.IsMemory && op.Memory.Base == x86.RIP {
+		v, err := image.Uint64(w.memory, evidence.Addr(op.Memory.Target))
+		if err != nil {
+			return 0
+		}
+		to = evidence.Addr(v)
+	} else if !in.HasTarget {
+		return 0
+	}
+	return w.callee(to)
 }
 
 // covers reports whether the function at entry has the code at pc.

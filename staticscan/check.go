@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image/debuginfo"
 	"diagnose/image/x86"
 )
 
@@ -28,7 +29,10 @@ func Checked(in Input, frame int) (evidence.Check, bool) {
 			break
 		}
 		s, err := w.newSlice(&in, at, f.Registers)
-		if err != nil || s.now < 0 || s.a.flow.insts[s.now].Flow != x86.FlowCall {
+		if err != nil || s.now < 0 {
+			break
+		}
+		if call := &s.a.flow.insts[s.now]; at > frame && !s.callsInner() || at == frame && !w.endsAt(call) {
 			break
 		}
 		s.a = w.withoutDeadEnds(s.a)
@@ -39,16 +43,19 @@ func Checked(in Input, frame int) (evidence.Check, bool) {
 	return evidence.Check{}, false
 }
 
-// taken is a conditional branch and the way that was gone: to its target, or on behind it.
-type taken struct {
+// branchTaken is a conditional branch and the way that was gone: to its target, or on behind it.
+type branchTaken struct {
 	inst  int
 	jumps bool
 }
 
 // branchesTo are the conditional branches that may have led to an instruction without another one in between. always: the
 // function comes there from its entry without any. Both are empty where the ways are not known.
-func (s *backwardSlice) branchesTo(now int) (list []taken, always bool) {
+func (s *backwardSlice) branchesTo(now int) (list []branchTaken, always bool) {
 	g := s.a.flow.graph
+	if slices.ContainsFunc(g.blocks, func(b block) bool { return b.indirect }) {
+		return nil, false // a table may lead to any block
+	}
 	seen := map[int]bool{}
 	work := []int{g.blockOf[now]}
 	for len(work) > 0 {
@@ -58,6 +65,13 @@ func (s *backwardSlice) branchesTo(now int) (list []taken, always bool) {
 			continue
 		}
 		seen[b] = true
+		end := g.blocks[b].end
+		if b == g.blockOf[now] {
+			end = now
+		}
+		if slices.ContainsFunc(g.insts[g.blocks[b].first:end], func(in x86.Inst) bool { return s.endsAt(&in) }) {
+			return nil, false // what lies behind is reached by a way that is not known, as that of an exception
+		}
 		if b == g.entry {
 			return nil, len(list) == 0 && len(work) == 0
 		}
@@ -71,7 +85,7 @@ func (s *backwardSlice) branchesTo(now int) (list []taken, always bool) {
 			case in.Flow != x86.FlowBranch:
 				work = append(work, p)
 			default:
-				list = append(list, taken{last, in.Target == g.insts[g.blocks[b].first].PC})
+				list = append(list, branchTaken{last, in.Target == g.insts[g.blocks[b].first].PC})
 			}
 		}
 		if len(list) > maxChecks || len(seen) > maxChecks {
@@ -83,19 +97,19 @@ func (s *backwardSlice) branchesTo(now int) (list []taken, always bool) {
 
 // checked describes the branch that led to the call: the only one, or the only one whose comparison comes out so with the values
 // that are known, if it comes out otherwise for all others.
-func (s *backwardSlice) checked(branches []taken) (evidence.Check, bool) {
+func (s *backwardSlice) checked(branches []branchTaken) (evidence.Check, bool) {
 	var found *comparison
 	for _, b := range branches {
-		c := s.comparison(b)
+		c := s.comparison(b, len(branches) == 1)
 		if c == nil {
 			return evidence.Check{}, false
 		}
 		holds, known := c.holds()
-		if len(branches) > 1 && known && !holds {
+		certain := known && s.still(c.left, 0) && s.still(c.right, 0)
+		switch several := len(branches) > 1; {
+		case several && certain && !holds:
 			continue // another branch led there
-		}
-		impossible := known && !holds && s.still(c.left, 0) && s.still(c.right, 0)
-		if impossible || found != nil || len(branches) > 1 && !known {
+		case certain && !holds, found != nil, several && !known:
 			return evidence.Check{}, false
 		}
 		found = c
@@ -106,6 +120,11 @@ func (s *backwardSlice) checked(branches []taken) (evidence.Check, bool) {
 	check := evidence.Check{Relation: found.relation, Left: s.operandFacts(found, found.left), Right: s.operandFacts(found, found.right), Proof: evidence.FromCore}
 	if len(branches) > 1 {
 		check.Proof = evidence.Inferred
+		for _, o := range []*evidence.CheckedOperand{&check.Left, &check.Right} {
+			if o.Proof != "" {
+				o.Proof = evidence.Inferred
+			}
+		}
 	}
 	search := &resultSearch{processView: s.processView, in: s.in}
 	check.Site = search.ownSite(evidence.Addr(s.a.flow.insts[found.inst].PC))
@@ -139,14 +158,16 @@ var relations = map[string]struct {
 const maxDecided = 4
 
 // comparison is what a branch tested, behind numbers that only keep the outcome of another comparison; nil if the flags were not set by
-// a comparison of integers in the same block.
-func (s *backwardSlice) comparison(b taken) *comparison {
-	c := s.compared(b.inst, s.a.flow.insts[b.inst].Op[1:], b.jumps)
+// a comparison of integers in the same block. certain: it is the one that led to the call.
+func (s *backwardSlice) comparison(b branchTaken, certain bool) *comparison {
+	c := s.flagsFrom(b.inst, s.a.flow.insts[b.inst].Op[1:], b.jumps)
 	for range maxDecided {
 		if c == nil {
 			return nil
 		}
-		c.settle()
+		if certain {
+			s.settle(c)
+		}
 		inner := s.decidedBy(c)
 		if inner == nil {
 			break
@@ -193,7 +214,7 @@ func (s *backwardSlice) decidedBy(c *comparison) *comparison {
 	if ifYes == ifNo {
 		return nil
 	}
-	return s.compared(n.def, condition, ifYes)
+	return s.flagsFrom(n.def, condition, ifYes)
 }
 
 // lowestBit is what a byte was before all but its lowest bit, and perhaps others, were cleared; nil: it was not made so.
@@ -210,8 +231,8 @@ func (s *backwardSlice) lowestBit(n *node) *node {
 	return s.register(n.def, left.Reg, 0)
 }
 
-// compared reads the instruction that set the flags of another one, which uses them by a condition that was found true, or false.
-func (s *backwardSlice) compared(user int, condition string, found bool) *comparison {
+// flagsFrom reads the instruction that set the flags of another one, which uses them by a condition that was found true, or false.
+func (s *backwardSlice) flagsFrom(user int, condition string, found bool) *comparison {
 	g := s.a.flow.graph
 	first := g.blocks[g.blockOf[user]].first
 	at := user - 1
@@ -284,9 +305,9 @@ func (s *backwardSlice) negated(at int, of *x86.Operand, condition string, found
 }
 
 // settle gives the left side the value that follows from the comparison: equal to what the right side was.
-func (c *comparison) settle() {
+func (s *backwardSlice) settle(c *comparison) {
 	v, known := c.value(c.right)
-	if !known || c.relation != evidence.Equal || c.mask != 0 {
+	if !known || !s.still(c.right, 0) || c.relation != evidence.Equal || c.mask != 0 {
 		return
 	}
 	n := *c.left
@@ -304,10 +325,24 @@ func (s *backwardSlice) operandAt(at int, op *x86.Operand) *node {
 		return constNode(uint64(op.Imm), at)
 	case op.IsMemory:
 		return s.load(at, op.Memory, op.Size, false, 0)
-	case op.Reg.General():
+	case op.Reg.General() && !highByte(op) && !s.partly(at, op):
 		return s.register(at, op.Reg, 0)
 	}
 	return nil
+}
+
+// highByte reports whether an operand is bits 8 to 15 of a register: ah, bh, ch or dh.
+func highByte(op *x86.Operand) bool { return op.Size == 1 && strings.HasSuffix(op.RegName, "h") }
+
+// partly reports whether a register that an instruction uses has parts from different instructions: one wrote less than is used.
+func (s *backwardSlice) partly(at int, op *x86.Operand) bool {
+	return slices.ContainsFunc(s.definitions(at, op.Reg), func(d int) bool {
+		if d < 0 {
+			return false
+		}
+		dst, ok := explicit(&s.a.flow.insts[d], 0)
+		return ok && !dst.IsMemory && dst.Reg == op.Reg && (highByte(dst) || dst.Size < min(op.Size, 4))
+	})
 }
 
 func sizeMask(size int) uint64 {
@@ -343,19 +378,26 @@ func (c *comparison) holds() (holds, known bool) {
 func (s *backwardSlice) operandFacts(c *comparison, n *node) evidence.CheckedOperand {
 	v, known := c.value(n)
 	if n.op == opConst {
-		return evidence.CheckedOperand{Constant: true, Value: c.text(v, nil)}
+		if v == 0 {
+			return evidence.CheckedOperand{Constant: true, Value: "0"}
+		}
+		other, _ := s.describe(c.left, 0)
+		return evidence.CheckedOperand{Constant: true, Value: c.text(v, other.typ)}
 	}
 	o := evidence.CheckedOperand{Register: regName(n.reg)}
 	e, ok := s.describe(n, 0)
-	if ok {
+	if ok && !strings.Contains(e.text, "+0x") { // else it is a part of what has the name
 		o.Name, o.Type = e.text, typeName(e.typ)
 	}
 	if n == c.left {
 		o.Mask = c.mask
 	}
+	if width := min(c.size, narrowest(n)); e.typ != nil && int64(width) < e.typ.Size() && o.Mask == 0 {
+		o.Mask = sizeMask(width)
+	}
 	t := &originSearch{in: s.in, processView: s.processView, hops: defaultHops, named: true}
 	if known {
-		o.Value, o.Proof = c.text(v, &e), evidence.Inferred
+		o.Value, o.Proof = c.text(v, e.typ), evidence.Inferred
 		if s.still(n, 0) {
 			o.Proof = evidence.FromCore
 			b, _ := n.best()
@@ -365,6 +407,19 @@ func (s *backwardSlice) operandFacts(c *comparison, n *node) evidence.CheckedOpe
 	t.walkBack(s, n)
 	o.Origin = t.blame.Steps
 	return o
+}
+
+// narrowest is the least width in bytes of the copies that a value is one of.
+func narrowest(n *node) int {
+	width := 8
+	for range maxDepth {
+		if n.op != opCopy || n.a == nil {
+			break
+		}
+		width = min(width, max(n.size, 1))
+		n = n.a
+	}
+	return width
 }
 
 // still reports whether a value is certain to be what the comparison saw, and not only what memory holds now: it is in a register,
@@ -380,25 +435,59 @@ func (s *backwardSlice) still(n *node, depth int) bool {
 	case n.op == opSum:
 		return s.still(n.a, depth+1) && s.still(n.b, depth+1)
 	}
-	return n.op == opLoad && n.at.kind == stack && !n.at.varies && !s.escapes(n, n.pos) && s.unstoredSince(n)
+	return n.op == opLoad && n.at.kind == stack && !n.at.varies && !s.mayEscape(n) && s.unstoredSince(n)
+}
+
+// writesMemory reports whether an instruction stores to an operand in memory.
+func writesMemory(in *x86.Inst) bool {
+	return slices.ContainsFunc(in.Operands, func(o x86.Operand) bool { return o.IsMemory && o.Access.Writes() && !o.Implicit })
+}
+
+// mayEscape reports whether other code may have the address of a word of the frame: of its variable, or, where that is not known, of
+// anything that begins at or before it.
+func (s *backwardSlice) mayEscape(n *node) bool {
+	if s.escapes(n, n.pos) {
+		return true
+	}
+	if addr, ok := s.location(n); ok {
+		if _, ok := s.memoryVariable(addr, n.pos); ok {
+			return false
+		}
+	}
+	for taken := range s.a.stackAddresses {
+		if taken.base == n.at.base && taken.off <= n.at.off {
+			return true
+		}
+	}
+	return false
 }
 
 // unstoredSince reports whether the function stored nothing into a word of its frame, on any way from where it was loaded to where the
 // frame stands.
 func (s *backwardSlice) unstoredSince(n *node) bool {
-	stores := func(i int) bool { return s.storesInto(i, n.at, n.size) }
+	stores := func(i int) bool {
+		to := s.a.addrs[i]
+		return s.storesInto(i, n.at, n.size) || to.kind == stack && (to.varies || to.base != n.at.base) && writesMemory(&s.a.flow.insts[i])
+	}
 	return !slices.ContainsFunc(s.a.flow.reaching(s.now, func(i int) bool { return i == n.def || stores(i) }), func(i int) bool {
 		return i != n.def || stores(i)
 	})
 }
 
-// text is a value as the program would write it: a number in the comparison's width, an address in hexadecimal digits.
-func (c *comparison) text(v uint64, e *expression) string {
-	if e != nil && e.typ != nil {
-		return amount(v, e.typ)
-	}
+// text is a value as the program would write it: a number by its type or in the comparison's width, an address in hexadecimal digits.
+func (c *comparison) text(v uint64, typ debuginfo.Type) string {
 	const small = 1 << 16 // no memory is mapped below
+	kind := debuginfo.KindInt
+	if typ != nil {
+		kind = typ.Kind()
+	}
 	switch {
+	case kind == debuginfo.KindUint:
+		return strconv.FormatUint(extend(v, c.size, false), 10)
+	case typ != nil && kind != debuginfo.KindInt:
+		return amount(extend(v, c.size, false), typ)
+	case typ != nil:
+		return amount(v, typ)
 	case c.size == 8 && v >= small && evidence.Addr(v).Canonical():
 		return evidence.Addr(v).String()
 	case c.signed:

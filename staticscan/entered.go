@@ -7,9 +7,6 @@ import (
 	"diagnose/image/x86"
 )
 
-// keptRegisters are those that a call keeps (psABI, figure 3.4).
-var keptRegisters = []x86.Reg{x86.RBX, x86.RBP, x86.R12, x86.R13, x86.R14, x86.R15}
-
 // EnteredWith is the nth integer argument, from 0, that the function of a frame was entered with. It is told by
 // where that function, and those that it handed the argument on to, still have it, by whatever way the call was reached:
 // in a register that calls keep, or in the frame, as it was or with a constant added. Nothing is asked of the caller,
@@ -42,11 +39,13 @@ func JumpedOnWith(in Input, frame, n int, entry evidence.Addr) (v uint64, ok boo
 		}
 		at, _ := f.index(uint64(c.PC))
 		st := f.before(at)
+		before := e.looked
 		for _, to := range x86.ArgumentRegisters {
 			if v := st.regs[to]; v.isEntered() {
 				e.look(frame, to, uint64(v.off))
 			}
 		}
+		e.disagree = e.disagree || e.looked == before // by this way nothing has the argument
 	}
 	return e.value, e.found && !e.disagree
 }
@@ -57,12 +56,16 @@ type entrySearch struct {
 	view            *processView
 	value           uint64
 	found, disagree bool
+	looked          int // frames, each for one register
 }
+
+// mostLooked bounds the frames that are looked at.
+const mostLooked = 32
 
 // look searches one frame, whose function was entered with the argument plus added in a register.
 func (e *entrySearch) look(frame int, r x86.Reg, added uint64) {
 	f := &e.in.Frames[frame]
-	if f.Kind == evidence.SignalFrame || f.Trust.Guess() {
+	if e.looked++; e.looked > mostLooked || f.Kind == evidence.SignalFrame || f.Trust.Guess() {
 		return
 	}
 	s, err := e.view.newSlice(e.in, frame, f.Registers)
@@ -70,7 +73,7 @@ func (e *entrySearch) look(frame int, r x86.Reg, added uint64) {
 		return
 	}
 	st := run(s.a.flow.graph, e.view.surroundings(), r).before(s.now)
-	for _, kept := range keptRegisters {
+	for _, kept := range x86.KeptRegisters {
 		if v, known := s.known(kept); known && st.regs[kept].isEntered() {
 			e.add(v - uint64(st.regs[kept].off) - added)
 		}

@@ -21,8 +21,10 @@ type processView struct {
 	writable []dataRange
 	globals  map[evidence.Addr]global
 	code     map[evidence.Addr]*analysis
-	tls      []tlsBlock
-	stacks   []*image.Mapping
+	// returning: whether the functions that were looked at may return.
+	returning map[evidence.Addr]bool
+	tls       []tlsBlock
+	stacks    []*image.Mapping
 }
 
 type dataRange struct {
@@ -40,7 +42,8 @@ type global struct {
 }
 
 func newWorld(in *Input) *processView {
-	w := &processView{process: in.Process, memory: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{}}
+	w := &processView{process: in.Process, memory: in.Process, thread: in.Thread, globals: map[evidence.Addr]global{}, code: map[evidence.Addr]*analysis{},
+		returning: map[evidence.Addr]bool{}}
 	for _, m := range in.Process.Modules {
 		w.addRanges(m)
 	}

@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/image/x86"
 	"diagnose/staticscan"
 )
 
@@ -113,35 +114,51 @@ func (a *analysis) freedPointer(in *mallocjudge.Input, caller int) {
 }
 
 // passedToFree is the first argument of the function that releases memory and that the frame with an index called, or
-// jumped to: from the code before the call, or from what the function and those that it called have kept of it.
-func (a *analysis) passedToFree(scan staticscan.Input, caller int) (evidence.Addr, bool) {
-	if to, ok := staticscan.Called(scan, caller); ok && a.frees(to) {
+// jumped to: from the code before the call, and from what the function and those that it called have kept of it. ok is false if these
+// differ.
+func (a *analysis) passedToFree(scan staticscan.Input, caller int) (at evidence.Addr, ok bool) {
+	var passed []evidence.Addr
+	to, called := staticscan.Called(scan, caller)
+	if called && a.frees(to) {
 		if v, ok := staticscan.CallArgument(scan, caller, 0); ok {
-			return evidence.Addr(v), true
+			passed = append(passed, evidence.Addr(v))
 		}
 	}
 	outermost := scan.Frames[caller-1].LookupPC()
 	if a.frees(outermost) {
-		v, ok := staticscan.EnteredWith(scan, caller-1, 0)
-		return evidence.Addr(v), ok
-	}
-	// The C library's free may jump on to a function without a name.
-	m := a.process.ModuleAt(outermost)
-	if m == nil || m.Object == nil {
-		return 0, false
-	}
-	var passed []evidence.Addr
-	for _, name := range freeFunctions {
-		if s, ok := m.Object.SymbolNamed(name); ok {
-			if v, ok := staticscan.JumpedOnWith(scan, caller-1, 0, m.Addr(s.Value)); ok {
-				passed = append(passed, evidence.Addr(v))
-			}
+		if v, ok := staticscan.EnteredWith(scan, caller-1, 0); ok {
+			passed = append(passed, evidence.Addr(v))
 		}
+	} else if len(passed) == 0 && !(called && a.inLibrary(to)) {
+		passed = a.jumpedOnWith(scan, caller-1, outermost)
 	}
 	if passed = slices.Compact(passed); len(passed) != 1 {
 		return 0, false
 	}
 	return passed[0], true
+}
+
+// inLibrary reports whether a place is in the allocator's library, and not in the program.
+func (a *analysis) inLibrary(at evidence.Addr) bool {
+	m := a.process.ModuleAt(at)
+	return m != nil && m != a.process.Exe
+}
+
+// jumpedOnWith are the first arguments that the C library's functions which release memory may have had if they jumped on to the function of
+// a frame, which has no name.
+func (a *analysis) jumpedOnWith(scan staticscan.Input, frame int, pc evidence.Addr) (passed []evidence.Addr) {
+	m := a.process.ModuleAt(pc)
+	if m == nil || m.Object == nil {
+		return nil
+	}
+	for _, name := range freeFunctions {
+		if s, ok := m.Object.SymbolNamed(name); ok {
+			if v, ok := staticscan.JumpedOnWith(scan, frame, 0, m.Addr(s.Value)); ok {
+				passed = append(passed, evidence.Addr(v))
+			}
+		}
+	}
+	return passed
 }
 
 // frees reports whether a place is in a function that releases the memory of its first argument.
@@ -150,13 +167,11 @@ func (a *analysis) frees(pc evidence.Addr) bool {
 	return ok && slices.Contains(freeFunctions, s.Name)
 }
 
-// keptRegisters are those that a call keeps (psABI, figure 3.4).
-var keptRegisters = []image.Register{image.RBX, image.RBP, image.R12, image.R13, image.R14, image.R15}
-
 // savedIn are the values that frames have put in the registers that calls keep: those that their caller does not have there.
 func savedIn(frames []unwind.Frame, caller *unwind.Frame) (list []evidence.Addr) {
 	for i := range frames {
-		for _, n := range keptRegisters {
+		for _, kept := range x86.KeptRegisters {
+			n := image.Register(kept)
 			v, ok := frames[i].Registers.Get(n)
 			before, known := caller.Registers.Get(n)
 			if ok && frames[i].Trust == evidence.TrustCFI && !(known && v == before) {
