@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	defer r.close()
 	request := replay.ProbeRequest{Verify: q.Verify,
 		Common:  replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
-		Probing: replay.Probing{At: r.instructions(), Begin: r.begin, OnArrival: r.arrived}}
+		Probing: replay.Probing{At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived}}
 	var err error
 	r.log.Replay, err = replay.Run(ctx, rec, request)
 	if r.log.Replay == nil {
@@ -56,6 +57,8 @@ type run struct {
 	log   *Log
 	at    map[evidence.Addr][]int // indices of places by instruction
 	hooks []replay.Hook
+	// files are those that the instructions are of.
+	files map[evidence.Addr]replay.MappedFile
 	// process is the replayed process when it had loaded its objects loads times.
 	process  *image.Process
 	unwinder *unwind.Unwinder
@@ -83,6 +86,7 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 		r.log.Places = places
+		r.files = filesOf(p, places)
 		var first error
 		fit := len(places) == 0
 		for i := range places {
@@ -111,6 +115,18 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// filesOf returns where the files are mapped that places are of.
+func filesOf(p *image.Process, places []Place) map[evidence.Addr]replay.MappedFile {
+	files := map[evidence.Addr]replay.MappedFile{}
+	for i := range places {
+		m := p.MappingAt(places[i].PC)
+		if m != nil && strings.HasPrefix(m.Path, "/") {
+			files[places[i].PC] = replay.MappedFile{Path: strings.TrimSuffix(m.Path, " (deleted)"), Base: m.Start - evidence.Addr(m.Offset)}
+		}
+	}
+	return files
 }
 
 func (r *run) instructions() []evidence.Addr {

@@ -42,7 +42,7 @@ func (p *probing) install(t *tracee.Thread) error {
 	}
 	if p.points == nil {
 		p.c.Pin() // a stop costs half as much on one processor
-		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At)
+		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At, p.asked.Files)
 	}
 	p.loads++
 	p.c.watch.pause() // it may take long

@@ -8,6 +8,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/replay/tracepoint"
 )
 
 // Request says what a replay does and what it observes. It is a PlainRequest, a WatchRequest, a
@@ -82,10 +83,16 @@ type WatchRequest struct {
 	Verify bool
 }
 
+// MappedFile is a file and where it is mapped.
+type MappedFile = tracepoint.File
+
 // Probing stops threads at instructions.
 type Probing struct {
 	// At are the instructions.
 	At []evidence.Addr
+	// Files are the files that instructions are of. While another one is mapped there, threads are not stopped. An instruction
+	// without one is of the first file with code at its address.
+	Files map[evidence.Addr]MappedFile
 	// Begin, if set, is called when a replay begins. If no timing is known of the recording, a
 	// second one may follow the first, and its arrivals replace those of the first.
 	Begin func()

@@ -31,7 +31,9 @@ type Inlined struct {
 	Returns []uint64
 	// windows are in ascending order.
 	windows []*Window
-	arenas  []*arena
+	// unloaded is what waits for its object to be loaded again.
+	unloaded []unloaded
+	arenas   []*arena
 	// Traps are the sites by the address after the int3 that stops for them.
 	Traps map[uint64]*Site
 }
@@ -54,6 +56,7 @@ type Site struct {
 	Inst   x86.Inst
 	Number int
 	window *Window // nil: it is an int3
+	object tracee.Object
 }
 
 // Moved reports whether the instruction is in memory of ours, and not replaced by an int3.
@@ -97,6 +100,7 @@ func (in *Inlined) Install(t *tracee.Thread, sites []*Site) (left []*Site, err e
 			left = append(left, s)
 			continue
 		}
+		s.object = m.Object()
 		byMapping[m.Start] = append(byMapping[m.Start], s)
 	}
 	for _, list := range byMapping {
@@ -150,32 +154,18 @@ func (in *Inlined) trap(s *Site) error {
 	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
 }
 
-// Renew puts the code back that went with an object which was unloaded, and loaded again at the same
-// address.
-func (in *Inlined) Renew() error {
-	for _, w := range in.windows {
-		for _, j := range w.jumps {
-			if err := in.process.Memory.Renew(j.Addr, j.Data); err != nil {
-				return err
-			}
-		}
-	}
-	for pc, s := range in.sites {
-		if s.window != nil {
-			continue
-		}
-		if err := in.process.Memory.Renew(pc, []byte{tracee.Int3}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Add puts an int3 at one more site while the program runs: a thread may be at any instruction, so
 // none is moved. added is false if there is a site already.
 func (in *Inlined) Add(s *Site) (added bool, err error) {
 	if in.sites[s.Inst.PC] != nil {
 		return false, nil
+	}
+	maps, err := tracee.ReadMaps(in.process.PID)
+	if err != nil {
+		return false, err
+	}
+	if m := maps.Containing(s.Inst.PC); m != nil {
+		s.object = m.Object()
 	}
 	i := slices.IndexFunc(in.windows, func(w *Window) bool { return s.Inst.PC >= w.Start && s.Inst.PC < w.End })
 	if i >= 0 {

@@ -72,12 +72,10 @@ func (in *Inlined) removeWindow(i int) error {
 
 // Remove restores all of the program's text.
 func (in *Inlined) Remove() error {
-	for len(in.process.Memory.Replaced) > 0 {
-		if err := in.process.Memory.Restore(in.process.Memory.Replaced[0].Addr); err != nil {
-			return err
-		}
+	if err := in.process.Memory.RestoreAll(); err != nil {
+		return err
 	}
-	in.windows, in.sites = nil, map[uint64]*Site{}
+	in.windows, in.unloaded, in.sites = nil, nil, map[uint64]*Site{}
 	return nil
 }
 

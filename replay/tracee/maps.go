@@ -15,7 +15,27 @@ type Mapping struct {
 	Span
 	Perms  string // "r-xp"
 	Offset uint64
-	Path   string
+	// Device and Inode are those of stat(2); 0 without a file.
+	Device, Inode uint64
+	Path          string
+}
+
+// Object is a file that is mapped at a place. Two mappings with one Object are of one loading of the file, or of loadings that
+// have the same bytes at the same addresses, as long as the file does not change.
+type Object struct {
+	// Path is without the note of the kernel's that the file was removed (d_path in fs/d_path.c).
+	Path          string
+	Device, Inode uint64
+	// Base is the address that the file's first byte has, or would have.
+	Base uint64
+}
+
+// Object returns the object that the mapping is of; that of memory without a file is zero.
+func (m *Mapping) Object() Object {
+	if m.Inode == 0 {
+		return Object{}
+	}
+	return Object{Path: strings.TrimSuffix(m.Path, " (deleted)"), Device: m.Device, Inode: m.Inode, Base: m.Start - m.Offset}
 }
 
 // Mappings are in ascending order.
@@ -34,7 +54,8 @@ func ReadMaps(pid int) (Mappings, error) {
 func MappingsOf(lines []procmaps.Mapping) Mappings {
 	list := make(Mappings, len(lines))
 	for i, l := range lines {
-		list[i] = Mapping{Span: Span{uint64(l.Start), uint64(l.End)}, Perms: l.Perms, Offset: l.Offset, Path: l.Path}
+		list[i] = Mapping{Span: Span{uint64(l.Start), uint64(l.End)}, Perms: l.Perms, Offset: l.Offset,
+			Device: l.Device, Inode: l.Inode, Path: l.Path}
 	}
 	return list
 }

@@ -25,6 +25,12 @@ type Replay interface {
 	HandleStop(stop ptrace.Stop) error
 }
 
+// File is a file that is mapped so that its first byte is at Base, or would be. Path is without " (deleted)".
+type File struct {
+	Path string
+	Base evidence.Addr
+}
+
 // Tracepoints are those of one process.
 type Tracepoints struct {
 	process *tracee.Process
@@ -32,15 +38,17 @@ type Tracepoints struct {
 	in      *inline.Inlined
 	// waiting are the instructions whose objects are not loaded yet, in ascending order.
 	waiting []uint64
+	files   map[evidence.Addr]File
 	// impossible are those where no thread can be stopped.
 	impossible []evidence.Addr
 	// moved and trapped count the instructions by how threads stop at them.
 	moved, trapped int
 }
 
-// New returns the tracepoints at instructions of a process. Install puts them there.
-func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr) *Tracepoints {
-	x := &Tracepoints{process: p, replay: r}
+// New returns the tracepoints at instructions of a process. Install puts them there, and if an instruction has a file only where
+// that is mapped.
+func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr, files map[evidence.Addr]File) *Tracepoints {
+	x := &Tracepoints{process: p, replay: r, files: files}
 	for _, pc := range at {
 		x.waiting = append(x.waiting, uint64(pc))
 	}
@@ -70,7 +78,7 @@ func (x *Tracepoints) Install(t *tracee.Thread) error {
 	var sites []*inline.Site
 	x.waiting = slices.DeleteFunc(x.waiting, func(pc uint64) bool {
 		m := maps.Containing(pc)
-		if m == nil || m.Perms[2] != 'x' || m.Path == "" {
+		if m == nil || m.Perms[2] != 'x' || m.Path == "" || !x.expected(pc, m) {
 			return false
 		}
 		if inst := x.instruction(pc); inst != nil {
@@ -91,6 +99,13 @@ func (x *Tracepoints) Install(t *tracee.Thread) error {
 		}
 	}
 	return nil
+}
+
+// expected reports whether a mapping is of the file that the instruction is of. Another object may be at its address first.
+func (x *Tracepoints) expected(pc uint64, m *tracee.Mapping) bool {
+	f, known := x.files[evidence.Addr(pc)]
+	o := m.Object()
+	return !known || f == File{Path: o.Path, Base: evidence.Addr(o.Base)}
 }
 
 // instruction returns the instruction at a pc; nil if no thread can be stopped there: there is none,
