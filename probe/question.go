@@ -87,6 +87,10 @@ type Place struct {
 	Hits    uint64
 	// Unreachable: threads could not be stopped there, so it was not observed.
 	Unreachable bool
+	// Missed counts the returns that could not be observed: threads could not be stopped there, or another function may have
+	// returned. Left counts the calls of which no return was seen although the thread continued elsewhere: they were left by longjmp
+	// or an exception, ended by calling another function through the same pointer, or have a stack of their own that waits.
+	Missed, Left uint64
 	// Inferred: the compiler says of no statement of the line that it begins in this function. The
 	// place is an instruction of the line, which may also be executed where the line is not.
 	Inferred bool

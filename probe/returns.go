@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"slices"
+
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/value"
@@ -9,55 +11,163 @@ import (
 
 // call is a call whose return is waited for.
 type call struct {
-	place int
-	back  evidence.Addr // where it returns to
-	sp    uint64        // the stack pointer after the return
+	places []int // of the function that was called
+	entry  evidence.Addr
+	back   evidence.Addr // where it returns to
+	sp     uint64        // the stack pointer after the return
+	thread uint32
+	// direct: the call instruction calls one function alone.
+	direct bool
+	// doubtful: the thread was nearer to the stack's start since. The call was left, or has a stack of its own in the same
+	// mapping.
+	doubtful bool
+	// over: it has returned, or was left.
+	over bool
 }
 
-// mostPending bounds the calls of a thread that are waited for: a recursion may be as deep as the
-// stack is large.
+// returns are the calls whose returns are waited for.
+type returns struct {
+	log *Log
+	// at are the instructions that calls return to.
+	at map[evidence.Addr]bool
+	// bySP are the calls by the stack pointer after their return. Several are one call of a function that ends by calling another;
+	// the outermost is first. No two stacks have an address in common, so a call is found wherever its thread has been in between.
+	bySP map[uint64][]*call
+	// nested are the calls of a stack that are not doubtful, the innermost last.
+	nested map[stack][]*call
+	count  int
+}
+
+// stack is where the frames of a thread are: a mapping by its end, 0 if it is not known. A thread may have several, those of
+// coroutines and of signal handlers.
+type stack struct {
+	thread uint32
+	end    evidence.Addr
+}
+
+func newReturns(l *Log) returns {
+	return returns{log: l, at: map[evidence.Addr]bool{}, bySP: map[uint64][]*call{}, nested: map[stack][]*call{}}
+}
+
+// word is the size of a return address in bytes.
+const word = 8
+
+// mostPending bounds the calls that are waited for: a recursion may be as deep as the stack is large.
 const mostPending = 1 << 20
 
-// called notes a thread at the entry of a function. A call that is over without a return, by
-// longjmp or an exception, had its frame where this one is, or below.
-func (r *run) called(a *replay.Arrival, x *stop, place int) error {
+// called notes a thread at the entry of a function, of which these are the places.
+func (r *run) called(a *replay.Arrival, x *stop, places []int) error {
 	sp, known := x.regs.Get(image.RSP)
 	if !known {
 		return nil
 	}
-	const word = 8
 	back, err := image.Uint64(x.memory, evidence.Addr(sp))
 	if err != nil {
 		return nil // the call that comes next fails as well
 	}
-	thread := a.Moment.Thread
-	pending := r.calls[thread]
-	direct := directCall(x.memory, back)
-	for n := len(pending); n > 0 && r.over(&pending[n-1], place, sp+word, evidence.Addr(back), direct); n-- {
-		pending = pending[:n-1]
-	}
-	possible, err := a.AddPoint(evidence.Addr(back))
+	c := &call{places: places, entry: a.Moment.PC, back: evidence.Addr(back), sp: sp + word, thread: a.Moment.Thread, direct: directCall(x.memory, back)}
+	at := r.stackAt(c.thread, c.sp)
+	r.returns.outside(at, c.sp)
+	r.returns.replaces(c)
+	possible, err := a.AddPoint(c.back)
 	if err != nil {
 		return err
 	}
-	if !possible || len(pending) == mostPending {
-		r.log.Places[place].Unreachable = true
+	if !possible || r.returns.count == mostPending {
+		r.returns.missed(c)
 		return nil
 	}
-	r.returns[evidence.Addr(back)] = true
-	r.calls[thread] = append(pending, call{place, evidence.Addr(back), sp + word})
+	r.returns.add(at, c)
 	return nil
 }
 
-// over reports whether a call ended without a return when a thread is at the entry of a function
-// whose call returns to back with the stack pointer sp. Its frame is gone if it was below. One in the
-// same place is alive only if it called this function as its last action, by a jump: then the same
-// call instruction, which calls one function alone, led to both.
-func (r *run) over(c *call, place int, sp uint64, back evidence.Addr, direct bool) bool {
-	if c.sp != sp {
-		return c.sp < sp
+// stackAt returns the stack that has an address.
+func (r *run) stackAt(thread uint32, sp uint64) stack {
+	if m := r.process.MappingAt(evidence.Addr(sp)); m != nil {
+		return stack{thread, m.End}
 	}
-	return c.back != back || !direct || r.log.Places[c.place].PC == r.log.Places[place].PC
+	return stack{thread: thread}
+}
+
+func (r *returns) add(at stack, c *call) {
+	r.at[c.back] = true
+	r.bySP[c.sp] = append(r.bySP[c.sp], c)
+	r.nested[at] = append(r.nested[at], c)
+	r.count++
+}
+
+// outside notes a thread outside of all frames below sp: the calls there were left by longjmp or an exception, or have another
+// stack.
+func (r *returns) outside(at stack, sp uint64) {
+	list := r.nested[at]
+	for n := len(list); n > 0 && (list[n-1].over || list[n-1].sp < sp); n-- {
+		list[n-1].doubtful = true
+		list = list[:n-1]
+	}
+	r.nested[at] = list
+}
+
+// replaces removes the calls that ended without a return when a call begins in their place. One is alive only if it called this
+// function as its last action, by a jump: then the same call instruction, which calls one function alone, led to both.
+func (r *returns) replaces(c *call) {
+	list := r.bySP[c.sp]
+	from := 0
+	if len(list) > 0 && c.direct && list[0].thread == c.thread && list[0].back == c.back {
+		if from = slices.IndexFunc(list, func(x *call) bool { return x.entry == c.entry }); from < 0 {
+			return
+		}
+	}
+	r.left(c.sp, from)
+}
+
+// left removes calls that ended without a return.
+func (r *returns) left(sp uint64, from int) {
+	list := r.bySP[sp]
+	for _, c := range list[from:] {
+		c.over = true
+		r.unseen(c)
+	}
+	r.count -= len(list) - from
+	if from == 0 {
+		delete(r.bySP, sp)
+	} else {
+		r.bySP[sp] = list[:from]
+	}
+}
+
+func (r *returns) unseen(c *call) {
+	for _, i := range c.places {
+		r.log.Places[i].Left++
+	}
+}
+
+func (r *returns) missed(c *call) {
+	for _, i := range c.places {
+		r.log.Places[i].Missed++
+	}
+}
+
+// finish counts the doubtful calls. The others had not ended.
+func (r *returns) finish() {
+	for _, list := range r.bySP {
+		for _, c := range list {
+			if c.doubtful {
+				r.unseen(c)
+			}
+		}
+	}
+}
+
+// take removes the calls that return with this stack pointer, the innermost first.
+func (r *returns) take(sp uint64) []*call {
+	list := r.bySP[sp]
+	delete(r.bySP, sp)
+	r.count -= len(list)
+	for _, c := range list {
+		c.over = true
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // directCall reports whether the instruction before an address is a call of a fixed address: e8 with
@@ -81,27 +191,40 @@ func (r *run) returnedTo(x *stop, pc evidence.Addr) error {
 		return nil
 	}
 	thread := x.stopped.Moment.Thread
-	pending := r.calls[thread]
-	for len(pending) > 0 && pending[len(pending)-1].sp < sp {
-		pending = pending[:len(pending)-1]
+	r.returns.outside(r.stackAt(thread, sp), sp)
+	list := r.returns.bySP[sp]
+	if len(list) == 0 || list[0].back != pc {
+		return nil
 	}
-	r.calls[thread] = pending
+	// A return leaves its address below the stack pointer. Other ways to the instruction are jumps.
+	if back, err := image.Uint64(x.memory, evidence.Addr(sp-word)); err != nil || evidence.Addr(back) != pc {
+		r.returns.left(sp, 0)
+		return nil
+	}
 	var frame *value.Frame
-	for len(pending) > 0 && pending[len(pending)-1].sp == sp && pending[len(pending)-1].back == pc {
-		c := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		r.calls[thread] = pending
+	for _, c := range r.returns.take(sp) {
+		if (c.doubtful || c.thread != thread) && !c.direct {
+			r.returns.missed(c) // it may have been another function, called through the same pointer
+			continue
+		}
 		if frame == nil {
 			frame = frameAt(x.memory, r.unwinder, &r.thread)
 		}
-		a := r.ask(c.place, r.log.Places[c.place].PC)
-		result := &resultScope{has: a.result != nil}
-		if a.result != nil {
-			result.result, result.err = returned(x.memory, &x.regs, a.result)
-		}
-		if err := r.reached(x, c.place, "", a, frame, result); err != nil {
-			return err
+		for _, i := range c.places {
+			if err := r.returned(x, i, frame); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// returned adds a row for the return of a place's function.
+func (r *run) returned(x *stop, place int, frame *value.Frame) error {
+	a := r.ask(place, r.log.Places[place].PC)
+	result := &resultScope{has: a.result != nil}
+	if a.result != nil {
+		result.result, result.err = returned(x.memory, &x.regs, a.result)
+	}
+	return r.reached(x, place, "", a, frame, result)
 }

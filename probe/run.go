@@ -42,6 +42,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	if r.log.Replay == nil {
 		return nil, err
 	}
+	r.returns.finish()
 	for i := range r.log.Places {
 		p := &r.log.Places[i]
 		p.Unreachable = p.PC != 0 && slices.Contains(r.log.Replay.Unreachable, p.PC)
@@ -65,11 +66,8 @@ type run struct {
 	loads    int
 	asked    map[askedKey]*asked
 	thread   image.Thread
-	// calls are the calls of each thread whose returns are waited for, the innermost last. returns
-	// are the instructions that they return to.
-	calls   map[uint32][]call
-	returns map[evidence.Addr]bool
-	rows    atomic.Int64 // also read by progress
+	returns  returns
+	rows     atomic.Int64 // also read by progress
 }
 
 // askedKey is a place, and for events the instruction that caused one.
@@ -143,9 +141,10 @@ func (r *run) begin() {
 	l := r.log
 	l.Rows, l.Arrivals, l.Held, l.Undecided, l.Reason, l.Cut = nil, 0, 0, 0, evidence.Value{}, false
 	for i := range l.Places {
-		l.Places[i].Hits = 0
+		p := &l.Places[i]
+		p.Hits, p.Missed, p.Left, p.Unreachable = 0, 0, 0, false
 	}
-	r.calls, r.returns = map[uint32][]call{}, map[evidence.Addr]bool{}
+	r.returns = newReturns(l)
 	r.close()
 }
 
@@ -199,17 +198,16 @@ func (r *run) arrived(a *replay.Arrival) error {
 		return err
 	}
 	pc := a.Moment.PC
-	if r.returns[pc] {
+	if r.returns.at[pc] {
 		if err := r.returnedTo(x, pc); err != nil {
 			return err
 		}
 	}
 	var frame *value.Frame
+	var returning []int
 	for _, i := range r.at[pc] {
 		if r.log.Places[i].Kind == KindReturn {
-			if err := r.called(a, x, i); err != nil {
-				return err
-			}
+			returning = append(returning, i)
 			continue
 		}
 		if frame == nil {
@@ -218,6 +216,9 @@ func (r *run) arrived(a *replay.Arrival) error {
 		if err := r.reached(x, i, "", r.ask(i, pc), frame, nil); err != nil {
 			return err
 		}
+	}
+	if len(returning) > 0 {
+		return r.called(a, x, returning)
 	}
 	return nil
 }
