@@ -35,7 +35,7 @@ func (r *probeReport) short() string {
 }
 
 // probeVersion is the version of shownProbe. reports/schema/probe-1.json describes it.
-const probeVersion = "1.0"
+const probeVersion = "1.1"
 
 // shownProbe is the JSON of the answer to a probe. Fields are added and never change their meaning.
 type shownProbe struct {
@@ -85,6 +85,11 @@ type shownPlace struct {
 	Hits uint64 `json:"hits"`
 	// Unreachable: threads could not be stopped there, so it was not observed.
 	Unreachable bool `json:"unreachable"`
+	// Missed counts the returns that could not be observed. Left counts the calls of which no return was seen although the thread
+	// continued elsewhere: they were left by longjmp or an exception, ended by calling another function through the same pointer,
+	// or have a stack of their own that waits.
+	Missed uint64 `json:"missed"`
+	Left   uint64 `json:"left"`
 	// Inferred: the compiler says of no statement of the line that it begins in this function; the
 	// place is an instruction of the line, which may also be executed where the line is not.
 	Inferred bool `json:"inferred"`
@@ -117,7 +122,7 @@ func (r *probeReport) shown() *shownProbe {
 	for i := range l.Places {
 		p := &l.Places[i]
 		s.Places = append(s.Places, shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
-			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable, Inferred: p.Inferred})
+			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable, Missed: p.Missed, Left: p.Left, Inferred: p.Inferred})
 	}
 	for i := range l.Rows {
 		w := &l.Rows[i]
@@ -244,7 +249,14 @@ func (r *probeReport) summary(out *reports.Listing) {
 			out.Line("%sthreads could not be stopped there", text)
 			continue
 		}
-		out.Line("%sreached %s", text, wording.Count(p.Hits, "time"))
+		text += "reached " + wording.Count(p.Hits, "time")
+		if p.Missed > 0 {
+			text += fmt.Sprintf(", %s could not be observed", wording.Count(p.Missed, "return"))
+		}
+		if p.Left > 0 {
+			text += fmt.Sprintf(", %s had no return that was seen", wording.Count(p.Left, "call"))
+		}
+		out.Line("%s", text)
 	}
 	if l.Undecided > 0 {
 		out.Line("the condition had no value %s: %s", wording.Count(l.Undecided, "time"), l.Reason.Why())

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"diagnose/probe"
+	"diagnose/replay"
 )
 
 // TestProbeForms: the three forms have the same rows.
@@ -36,6 +39,24 @@ func TestProbeForms(t *testing.T) {
 		if line[0] != r.Moment || line[5] != r.Values[0].Value.Text || line[6] != r.Values[1].Value.Text || !strings.Contains(table.stdout, r.Moment) {
 			t.Errorf("row %d is %+v in JSON and %q in CSV", i, r, line)
 		}
+	}
+}
+
+// TestProbeUnseen: the last lines and the JSON tell the returns that have no row.
+func TestProbeUnseen(t *testing.T) {
+	r := &probeReport{log: &probe.Log{Replay: &replay.Result{}, Places: []probe.Place{
+		{Kind: probe.KindReturn, Asked: "f", PC: 1, Hits: 4, Missed: 1, Left: 2}, {Kind: probe.KindReturn, Asked: "g", PC: 2, Hits: 1}}}}
+	var text strings.Builder
+	if err := r.table(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"reached 4 times, 1 return could not be observed, 2 calls had no return that was seen\n", "reached 1 time\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &text)
+		}
+	}
+	if s := r.shown(); s.Places[0].Missed != 1 || s.Places[0].Left != 2 || s.Places[1].Missed+s.Places[1].Left != 0 {
+		t.Errorf("%+v", s.Places)
 	}
 }
 
