@@ -65,3 +65,17 @@ func TestUnseen(t *testing.T) {
 		})
 	}
 }
+
+// TestJumped: a jump to the instruction after a call that was left is no return.
+func TestJumped(t *testing.T) {
+	for _, b := range builds {
+		t.Run(b.compiler+b.level, func(t *testing.T) {
+			rec := recorded(t, "../internal/testdata/probe/jumped.c", "SIGABRT", b.compiler, b.level)
+			log := ask(t, rec, probe.Question{Returns: []string{"third"}})
+			check(t, values(log, probe.KindReturn, "third", probe.Result), []string{"73"}, "third")
+			if p := &log.Places[0]; p.Left != 1 || p.Missed != 0 {
+				t.Errorf("%+v, want 1 call that was left", p)
+			}
+		})
+	}
+}
