@@ -92,11 +92,7 @@ func (f *commonFlags) emit(c *cobra.Command, timings []evidence.Timing, write fu
 			fmt.Fprintf(os.Stderr, "%-12s %v\n", t.Stage, t.Duration.Round(10*time.Microsecond))
 		}
 	}
-	if toStandardOutput(f.output) {
-		_, err := report.WriteTo(c.OutOrStdout())
-		return err
-	}
-	return writeFile(f.output, report.Bytes())
+	return putReport(c.OutOrStdout(), f.output, report.Bytes())
 }
 
 // color reports whether the output is coloured: on a terminal only, and not if NO_COLOR is set

@@ -93,6 +93,15 @@ func writeFile(path string, report []byte) error {
 	})
 }
 
+// putReport writes a report to standard output, or to the file that the user names.
+func putReport(stdout io.Writer, path string, report []byte) error {
+	if toStandardOutput(path) {
+		_, err := stdout.Write(report)
+		return err
+	}
+	return writeFile(path, report)
+}
+
 // writeOutput calls write with the file that the user names: a new private file that replaces any
 // old one (see privatefile), or a descriptor or device, which is written to.
 func writeOutput(path string, write func(io.Writer) error) error {

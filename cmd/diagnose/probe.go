@@ -165,9 +165,5 @@ func (f *probeFlags) write(w io.Writer, report *probeReport) error {
 	if err := f.show(&b, f.format == probeJSON, form); err != nil {
 		return err
 	}
-	if toStandardOutput(f.output) {
-		_, err := b.WriteTo(w)
-		return err
-	}
-	return writeFile(f.output, b.Bytes())
+	return putReport(w, f.output, b.Bytes())
 }

@@ -234,11 +234,7 @@ func (f *traceFlags) write(w io.Writer, report *traceReport) error {
 	if err := f.show(&b, f.format != traceTable, form); err != nil {
 		return err
 	}
-	if toStandardOutput(f.output) {
-		_, err := b.WriteTo(w)
-		return err
-	}
-	return writeFile(f.output, b.Bytes())
+	return putReport(w, f.output, b.Bytes())
 }
 
 // byText says on whose behalf an access was made; empty for the program's own code.
