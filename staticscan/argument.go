@@ -197,10 +197,15 @@ func (s *backwardSlice) jumpingAt(a *analysis, in *x86.Inst, caller *unwind.Fram
 	return s.openSlice(s.in, s.index, f, a, f.Registers)
 }
 
+// hasArgument reports whether there is a frame with an index, and a register for the nth integer argument of a call.
+func (in *Input) hasArgument(frame, n int) bool {
+	return in.Process != nil && frame >= 0 && frame < len(in.Frames) && n >= 0 && n < len(x86.ArgumentRegisters)
+}
+
 // CallArgument is the nth integer argument, from 0, that the frame with the
 // index passed in its call, if the code before the call tells.
 func CallArgument(in Input, frame, n int) (uint64, bool) {
-	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
+	if !in.hasArgument(frame, n) {
 		return 0, false
 	}
 	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)

@@ -168,7 +168,8 @@ func (w *processView) leaves(a *analysis) []CallSite {
 	return list
 }
 
-// fixedTarget is where a call or a jump leads, behind the stubs of the dynamic linker, if the code or a word of its own tells; 0: neither does.
+// fixedTarget is the function, behind the stubs of the dynamic linker, that a call or a jump leads to; 0: its address is neither in the
+// instruction nor in a word of memory that the instruction names.
 func (w *processView) fixedTarget(in *x86.Inst) evidence.Addr {
 	to := evidence.Addr(in.Target)
 	if op, ok := explicit(in, 0); !in.HasTarget && ok && op.IsMemory && op.Memory.Base == x86.RIP {

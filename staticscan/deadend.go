@@ -11,8 +11,8 @@ const (
 	maxCallees  = 256 // functions looked at
 )
 
-// withoutDeadEnds is the analysis of a function in which control does not pass from calls that never return to what lies behind
-// them. It matters where compilers put several such calls one behind the other, each with a way of its own that leads there.
+// withoutDeadEnds is the analysis of a function without the edges from calls that never return to the instructions after them. Compilers
+// put several such calls next to each other, and each is reached by a branch of its own.
 func (w *processView) withoutDeadEnds(a *analysis) *analysis {
 	var ends []int
 	g := a.flow.graph

@@ -12,7 +12,7 @@ import (
 // in a register that calls keep, or in the frame, as it was or with a constant added. Nothing is asked of the caller,
 // which may have jumped to the function. ok is false if no frame has the argument, or if two disagree.
 func EnteredWith(in Input, frame, n int) (v uint64, ok bool) {
-	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
+	if !in.hasArgument(frame, n) {
 		return 0, false
 	}
 	e := entrySearch{in: &in, view: newWorld(&in)}
@@ -24,7 +24,7 @@ func EnteredWith(in Input, frame, n int) (v uint64, ok bool) {
 // tail call, after which it has no frame of its own. ok is false if it does not do so, or if its jumps differ in where
 // they leave the argument; else as EnteredWith.
 func JumpedOnWith(in Input, frame, n int, entry evidence.Addr) (v uint64, ok bool) {
-	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
+	if !in.hasArgument(frame, n) {
 		return 0, false
 	}
 	e := entrySearch{in: &in, view: newWorld(&in)}

@@ -196,10 +196,10 @@ func (t *resultSearch) foundZero(w *Course, i int, in *x86.Inst) image.Register 
 	return image.RIP
 }
 
-// ArgumentMadeOf reports whether the nth integer argument, from 0, of the call that a frame stands at was made of what came into the function
-// in a register.
+// ArgumentMadeOf reports whether the nth integer argument, from 0, of the call at a frame's place was made of an argument of the
+// function that calls: the one that it was entered with in a register.
 func ArgumentMadeOf(in Input, frame, n int, entered image.Register) bool {
-	if in.Process == nil || frame < 0 || frame >= len(in.Frames) || n < 0 || n >= len(x86.ArgumentRegisters) {
+	if !in.hasArgument(frame, n) {
 		return false
 	}
 	s, err := newWorld(&in).newSlice(&in, frame, in.Frames[frame].Registers)
