@@ -36,14 +36,18 @@ func Checked(in Input, frame int) (evidence.Check, bool) {
 			break
 		}
 		s.a = w.withoutDeadEnds(s.a)
-		if branches, always := s.branchesTo(s.now); !always {
-			return s.checked(branches)
+		search := checkSearch{s}
+		if branches, always := search.branchesTo(s.now); !always {
+			return search.checked(branches)
 		}
 	}
 	return evidence.Check{}, false
 }
 
-// branchTaken is a conditional branch and the way that was gone: to its target, or on behind it.
+// checkSearch is the search in one frame.
+type checkSearch struct{ *backwardSlice }
+
+// branchTaken is a conditional branch and its outcome. jumps: it went to its target, and not to the next instruction.
 type branchTaken struct {
 	inst  int
 	jumps bool
@@ -51,7 +55,7 @@ type branchTaken struct {
 
 // branchesTo are the conditional branches that may have led to an instruction without another one in between. always: the
 // function comes there from its entry without any. Both are empty where the ways are not known.
-func (s *backwardSlice) branchesTo(now int) (list []branchTaken, always bool) {
+func (s checkSearch) branchesTo(now int) (list []branchTaken, always bool) {
 	g := s.a.flow.graph
 	if slices.ContainsFunc(g.blocks, func(b block) bool { return b.indirect }) {
 		return nil, false // a table may lead to any block
@@ -70,7 +74,7 @@ func (s *backwardSlice) branchesTo(now int) (list []branchTaken, always bool) {
 			end = now
 		}
 		if slices.ContainsFunc(g.insts[g.blocks[b].first:end], func(in x86.Inst) bool { return s.endsAt(&in) }) {
-			return nil, false // what lies behind is reached by a way that is not known, as that of an exception
+			return nil, false // the rest of the block is reached in another way, as by an exception
 		}
 		if b == g.entry {
 			return nil, len(list) == 0 && len(work) == 0
@@ -81,11 +85,10 @@ func (s *backwardSlice) branchesTo(now int) (list []branchTaken, always bool) {
 		for _, p := range g.blocks[b].prev {
 			last := g.blocks[p].end - 1
 			in := &g.insts[last]
-			switch {
-			case in.Flow != x86.FlowBranch:
-				work = append(work, p)
-			default:
+			if in.Flow == x86.FlowBranch {
 				list = append(list, branchTaken{last, in.Target == g.insts[g.blocks[b].first].PC})
+			} else {
+				work = append(work, p)
 			}
 		}
 		if len(list) > maxChecks || len(seen) > maxChecks {
@@ -97,7 +100,7 @@ func (s *backwardSlice) branchesTo(now int) (list []branchTaken, always bool) {
 
 // checked describes the branch that led to the call: the only one, or the only one whose comparison comes out so with the values
 // that are known, if it comes out otherwise for all others.
-func (s *backwardSlice) checked(branches []branchTaken) (evidence.Check, bool) {
+func (s checkSearch) checked(branches []branchTaken) (evidence.Check, bool) {
 	var found *comparison
 	for _, b := range branches {
 		c := s.comparison(b, len(branches) == 1)
@@ -159,7 +162,7 @@ const maxDecided = 4
 
 // comparison is what a branch tested, behind numbers that only keep the outcome of another comparison; nil if the flags were not set by
 // a comparison of integers in the same block. certain: it is the one that led to the call.
-func (s *backwardSlice) comparison(b branchTaken, certain bool) *comparison {
+func (s checkSearch) comparison(b branchTaken, certain bool) *comparison {
 	c := s.flagsFrom(b.inst, s.a.flow.insts[b.inst].Op[1:], b.jumps)
 	for range maxDecided {
 		if c == nil {
@@ -178,7 +181,7 @@ func (s *backwardSlice) comparison(b branchTaken, certain bool) *comparison {
 }
 
 // decidedBy is the comparison whose outcome the left side of another one is, by setcc or cmovcc; nil: it is none.
-func (s *backwardSlice) decidedBy(c *comparison) *comparison {
+func (s checkSearch) decidedBy(c *comparison) *comparison {
 	if c.right.op != opConst {
 		return nil
 	}
@@ -218,7 +221,7 @@ func (s *backwardSlice) decidedBy(c *comparison) *comparison {
 }
 
 // lowestBit is what a byte was before all but its lowest bit, and perhaps others, were cleared; nil: it was not made so.
-func (s *backwardSlice) lowestBit(n *node) *node {
+func (s checkSearch) lowestBit(n *node) *node {
 	if n.op != opLost || n.def < 0 {
 		return nil
 	}
@@ -232,7 +235,7 @@ func (s *backwardSlice) lowestBit(n *node) *node {
 }
 
 // flagsFrom reads the instruction that set the flags of another one, which uses them by a condition that was found true, or false.
-func (s *backwardSlice) flagsFrom(user int, condition string, found bool) *comparison {
+func (s checkSearch) flagsFrom(user int, condition string, found bool) *comparison {
 	g := s.a.flow.graph
 	first := g.blocks[g.blockOf[user]].first
 	at := user - 1
@@ -260,13 +263,13 @@ func (s *backwardSlice) flagsFrom(user int, condition string, found bool) *compa
 		}
 	}
 	withZero := in.Op == "test" || right.IsImm && right.Imm == 0
-	how, known := relations[condition]
-	if withZero && (condition == "s" || condition == "ns") {
-		how.relation, how.signed, known = relations["l"].relation, true, true
-		if condition == "ns" {
-			how.relation = evidence.AtLeast
-		}
+	switch { // the sign of a difference from 0
+	case withZero && condition == "s":
+		condition = "l"
+	case withZero && condition == "ns":
+		condition = "ge"
 	}
+	how, known := relations[condition]
 	c.relation, c.signed = how.relation, how.signed
 	switch {
 	case in.Op == "cmp":
@@ -290,7 +293,7 @@ func (s *backwardSlice) flagsFrom(user int, condition string, found bool) *compa
 
 // negated is a comparison with the least number, for which 0 minus it overflows, and for nothing else. Rust marks values that are not there
 // by such numbers. nil: another condition of neg was asked for.
-func (s *backwardSlice) negated(at int, of *x86.Operand, condition string, found bool) *comparison {
+func (s checkSearch) negated(at int, of *x86.Operand, condition string, found bool) *comparison {
 	if condition != "o" && condition != "no" || of.Size < 4 {
 		return nil
 	}
@@ -305,7 +308,7 @@ func (s *backwardSlice) negated(at int, of *x86.Operand, condition string, found
 }
 
 // settle gives the left side the value that follows from the comparison: equal to what the right side was.
-func (s *backwardSlice) settle(c *comparison) {
+func (s checkSearch) settle(c *comparison) {
 	v, known := c.value(c.right)
 	if !known || !s.still(c.right, 0) || c.relation != evidence.Equal || c.mask != 0 {
 		return
@@ -375,7 +378,7 @@ func (c *comparison) holds() (holds, known bool) {
 }
 
 // operandFacts describes a side of a comparison, and where its value came from.
-func (s *backwardSlice) operandFacts(c *comparison, n *node) evidence.CheckedOperand {
+func (s checkSearch) operandFacts(c *comparison, n *node) evidence.CheckedOperand {
 	v, known := c.value(n)
 	if n.op == opConst {
 		if v == 0 {
@@ -404,7 +407,7 @@ func (s *backwardSlice) operandFacts(c *comparison, n *node) evidence.CheckedOpe
 			t.blame.Value = addrOf(b)
 		}
 	}
-	t.walkBack(s, n)
+	t.walkBack(s.backwardSlice, n)
 	o.Origin = t.blame.Steps
 	return o
 }
@@ -420,58 +423,6 @@ func narrowest(n *node) int {
 		n = n.a
 	}
 	return width
-}
-
-// still reports whether a value is certain to be what the comparison saw, and not only what memory holds now: it is in a register,
-// in a word of the frame that no other code has the address of, or made of such values.
-func (s *backwardSlice) still(n *node, depth int) bool {
-	switch {
-	case n == nil || depth > maxDepth:
-		return false
-	case n.isExact || n.op == opConst || n.settled:
-		return true
-	case n.op == opCopy:
-		return !n.advanced && s.still(n.a, depth+1)
-	case n.op == opSum:
-		return s.still(n.a, depth+1) && s.still(n.b, depth+1)
-	}
-	return n.op == opLoad && n.at.kind == stack && !n.at.varies && !s.mayEscape(n) && s.unstoredSince(n)
-}
-
-// writesMemory reports whether an instruction stores to an operand in memory.
-func writesMemory(in *x86.Inst) bool {
-	return slices.ContainsFunc(in.Operands, func(o x86.Operand) bool { return o.IsMemory && o.Access.Writes() && !o.Implicit })
-}
-
-// mayEscape reports whether other code may have the address of a word of the frame: of its variable, or, where that is not known, of
-// anything that begins at or before it.
-func (s *backwardSlice) mayEscape(n *node) bool {
-	if s.escapes(n, n.pos) {
-		return true
-	}
-	if addr, ok := s.location(n); ok {
-		if _, ok := s.memoryVariable(addr, n.pos); ok {
-			return false
-		}
-	}
-	for taken := range s.a.stackAddresses {
-		if taken.base == n.at.base && taken.off <= n.at.off {
-			return true
-		}
-	}
-	return false
-}
-
-// unstoredSince reports whether the function stored nothing into a word of its frame, on any way from where it was loaded to where the
-// frame stands.
-func (s *backwardSlice) unstoredSince(n *node) bool {
-	stores := func(i int) bool {
-		to := s.a.addrs[i]
-		return s.storesInto(i, n.at, n.size) || to.kind == stack && (to.varies || to.base != n.at.base) && writesMemory(&s.a.flow.insts[i])
-	}
-	return !slices.ContainsFunc(s.a.flow.reaching(s.now, func(i int) bool { return i == n.def || stores(i) }), func(i int) bool {
-		return i != n.def || stores(i)
-	})
 }
 
 // text is a value as the program would write it: a number by its type or in the comparison's width, an address in hexadecimal digits.

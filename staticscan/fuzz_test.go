@@ -76,8 +76,9 @@ func FuzzSlice(f *testing.F) {
 			return
 		}
 		sig.Number = int(signal)
-		if branches, always := s.branchesTo(max(s.now, 0)); !always {
-			s.checked(branches)
+		search := checkSearch{s}
+		if branches, always := search.branchesTo(max(s.now, 0)); !always {
+			search.checked(branches)
 		}
 		c, ok := s.findCulprit(sig)
 		if !ok {
