@@ -66,7 +66,9 @@ func (c *controller) start() error {
 	case err != nil:
 		return err
 	}
-	c.loading = loadguard.New(c.Process, c.Stages[0].Rec.Manifest)
+	if c.loading, err = loadguard.New(c.Process, c.Stages[0].Rec); err != nil {
+		return err
+	}
 	return c.loading.CheckExecuted()
 }
 

@@ -38,20 +38,31 @@ type Guard struct {
 	trusted map[fileID]bool
 	// open is the opening whose call ends next; nil: none.
 	open *opening
+	// cache is the dynamic linker's recorded cache, which the process gets in the place of this
+	// system's; keptCache is false for a recording without.
+	cache     []byte
+	keptCache bool
 }
 
 // fileID distinguishes files while they are open.
 type fileID struct{ device, inode uint64 }
 
-func New(p *tracee.Process, m *record.Manifest) *Guard {
+// New returns the guard of a process that was just executed for a recording. An error is a
+// tracee.InputError: the recording is damaged.
+func New(p *tracee.Process, rec *record.Recording) (*Guard, error) {
+	m := rec.Manifest
 	l := &Guard{process: p, manifest: m, objects: map[string]*record.Mapping{}, trusted: map[fileID]bool{}}
+	var err error
+	if l.cache, l.keptCache, err = rec.LinkerCache(); err != nil {
+		return nil, &tracee.InputError{Err: err}
+	}
 	for i := range m.Start.Mappings {
 		x := &m.Start.Mappings[i]
 		if len(x.Path) > 0 && x.Path[0] == '/' && l.objects[string(x.Path)] == nil {
 			l.objects[string(x.Path)] = x
 		}
 	}
-	return l
+	return l, nil
 }
 
 // CheckExecuted checks the result of execve(2) before the process's first instruction: the

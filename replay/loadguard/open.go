@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 	"diagnose/replay/tracee"
 )
 
@@ -115,6 +116,9 @@ func (l *Guard) lookUp(call openCall) (file *os.File, errno unix.Errno, err erro
 	if err != nil {
 		return nil, unix.EFAULT, nil
 	}
+	if l.keptCache && string(text) == record.LinkerCachePath {
+		return l.recordedCache()
+	}
 	from := -1
 	if !strings.HasPrefix(string(text), "/") {
 		at := fmt.Sprintf("/proc/%d/cwd", l.process.PID)
@@ -138,6 +142,24 @@ func (l *Guard) lookUp(call openCall) (file *os.File, errno unix.Errno, err erro
 		return nil, errno, nil
 	}
 	return os.NewFile(uintptr(fd), string(text)), 0, nil
+}
+
+// recordedCache returns a file with the contents that the linker's cache had when the program was
+// recorded. What is loaded by it is checked like everything else.
+func (l *Guard) recordedCache() (file *os.File, errno unix.Errno, err error) {
+	if len(l.cache) == 0 {
+		return nil, unix.ENOENT, nil
+	}
+	fd, err := unix.MemfdCreate("ld.so.cache", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, 0, fmt.Errorf("replay: memfd_create: %w", err)
+	}
+	file = os.NewFile(uintptr(fd), record.LinkerCachePath)
+	if _, err := file.Write(l.cache); err != nil {
+		file.Close()
+		return nil, 0, fmt.Errorf("replay: the dynamic linker's cache: %w", err)
+	}
+	return file, 0, nil
 }
 
 // ownProc makes a path in the process's own directory of /proc valid for this process.

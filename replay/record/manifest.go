@@ -21,9 +21,9 @@ const (
 )
 
 // ManifestVersion is the newest version that this package reads. Version 2 has digests of
-// shared code (File.SHA256), version 3 has StartFile; a manifest without any is written as version
-// 1, which an older diagnose reads.
-const ManifestVersion = 3
+// shared code (File.SHA256), version 3 has StartFile, version 4 LinkerCache; a manifest without any
+// is written as version 1, which an older diagnose reads.
+const ManifestVersion = 4
 
 // maxManifest is the maximum size of a manifest: the environment and the arguments may have 6
 // MiB (execve(2)), each byte up to six in JSON.
@@ -57,6 +57,9 @@ type Manifest struct {
 	// StartFile is the file StartName as the recorder wrote it; nil if it wrote none, as earlier
 	// versions did not note it.
 	StartFile *StoredFile `json:"start_file,omitempty"`
+	// LinkerCache is the file LinkerCacheName as the recorder wrote it, with size 0 and no file if the
+	// system had none; nil if the recorder did not look, as earlier versions.
+	LinkerCache *StoredFile `json:"linker_cache,omitempty"`
 	// Hunt is nil unless the recorder chose the order in which the threads ran.
 	Hunt *HuntedRun `json:"hunt,omitempty"`
 }

@@ -43,7 +43,7 @@ func sampleManifest() *Manifest {
 		Times:     Times{Started: time.Unix(1700000000, 0).UTC(), Ended: &ended, UserNS: 1, SystemNS: 2},
 		Sizes:     Sizes{1, 2, 3},
 		Portable:  []Object{{Path: "/bin/prog", Stored: "objects/00ff", SHA256: "cd"}},
-		StartFile: &StoredFile{Size: 8208, SHA256: "ef"},
+		StartFile: &StoredFile{Size: 8208, SHA256: "ef"}, LinkerCache: &StoredFile{Size: 46523, SHA256: "01"},
 	}
 }
 
@@ -68,12 +68,17 @@ func TestManifestRoundTrip(t *testing.T) {
 // TestManifestVersion: an older diagnose, which refuses fields that it does not know, reads
 // a manifest without digests and names the version of one with them.
 func TestManifestVersion(t *testing.T) {
-	if v := sampleManifest().lowestVersion(); v != 3 {
+	newest := sampleManifest()
+	if v := newest.lowestVersion(); v != 4 {
+		t.Errorf("version %d with the linker's cache, want 4", v)
+	}
+	newest.LinkerCache = nil
+	if v := newest.lowestVersion(); v != 3 {
 		t.Errorf("version %d with a start file, want 3", v)
 	}
 	for sum, want := range map[string]int{"": 1, strings.Repeat("ef", 32): 2} {
 		dir, m := t.TempDir(), sampleManifest()
-		m.StartFile = nil
+		m.StartFile, m.LinkerCache = nil, nil
 		m.Start.Mappings[0].File.SHA256 = sum
 		if err := m.Write(dir); err != nil {
 			t.Fatal(err)

@@ -2,10 +2,7 @@ package record
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"diagnose/evidence"
 	"diagnose/replay/record/eventlog"
@@ -73,34 +70,14 @@ func (r *Recording) StartPages() ([]StartPage, error) {
 // says. Only the manifest of an earlier version cannot tell that pages are missing.
 func (r *Recording) startData() ([]byte, error) {
 	stored := r.Manifest.StartFile
-	f, err := r.File(StartName)
-	if errors.Is(err, os.ErrNotExist) {
-		if stored != nil {
-			err = &eventlog.CutError{File: StartName, What: fmt.Sprintf("it is missing, it had %d bytes", stored.Size)}
-		} else {
-			err = nil
-		}
-		return nil, err
-	}
+	data, err := r.stored(StartName, stored, MostStartPages*startRecord)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MostStartPages*startRecord+1))
-	size := int64(len(data))
-	switch {
-	case err != nil:
-		return nil, &eventlog.InputError{Err: fmt.Errorf("record: %s: %w", StartName, err)}
-	case size > MostStartPages*startRecord:
-		return nil, &eventlog.CorruptError{File: StartName, What: "it has too many pages"}
-	case stored != nil && size < stored.Size:
-		return nil, &eventlog.CutError{File: StartName, Offset: size, What: fmt.Sprintf("it had %d bytes", stored.Size)}
-	case size%startRecord != 0:
+	if size := int64(len(data)); size%startRecord != 0 {
 		return nil, &eventlog.CutError{File: StartName, Offset: size, What: "it ends within a page"}
-	case stored != nil && *Stored(data) != *stored:
-		return nil, &eventlog.CorruptError{File: StartName, What: fmt.Sprintf("its SHA-256 is %s, not %s", Stored(data).SHA256, stored.SHA256)}
 	}
-	return data, nil
+	return data, checkSum(StartName, stored, data)
 }
 
 // maps reports whether a page is part of a file's mappings.

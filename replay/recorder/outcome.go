@@ -376,7 +376,8 @@ func (r *recording) writeCore(x *tracee, signal int, info *ptrace.Siginfo) {
 	}
 }
 
-// saveStart writes the pages of the dynamic linker that differ from its file.
+// saveStart writes what the dynamic linker had before the engine: the pages that differ from its
+// file, and its cache.
 func (r *recording) saveStart(pid int) error {
 	pages, err := started.Pages(pid, &r.manifest.Start)
 	if err != nil {
@@ -388,7 +389,19 @@ func (r *recording) saveStart(pid int) error {
 		b.Write(pages[i].Data[:])
 	}
 	r.manifest.StartFile = record.Stored(b.Bytes())
-	return os.WriteFile(filepath.Join(r.path(), record.StartName), b.Bytes(), 0o600)
+	if err := os.WriteFile(filepath.Join(r.path(), record.StartName), b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	cache, err := started.LinkerCache(pid)
+	if err != nil { // a replay needs the same cache in its place then
+		r.limit("linker-cache", fmt.Sprintf("the dynamic linker's cache was not kept: %v", err))
+		return nil
+	}
+	r.manifest.LinkerCache = record.Stored(cache)
+	if len(cache) == 0 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(r.path(), record.LinkerCacheName), cache, 0o600)
 }
 
 // killedMeanwhile is how many processes the kernel killed for lack of memory since the run

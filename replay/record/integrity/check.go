@@ -102,6 +102,9 @@ func (c *Checked) check(ctx context.Context, dir string, from *record.Child) err
 	if _, err := r.StartPages(); err != nil {
 		k.problem(record.StartName, err)
 	}
+	if _, _, err := r.LinkerCache(); err != nil {
+		k.problem(record.LinkerCacheName, err)
+	}
 	if _, err := r.Timing(); err != nil {
 		k.problem(record.TimingName, err)
 	}

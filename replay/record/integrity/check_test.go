@@ -136,7 +136,7 @@ func writeRecording(t testing.TB) string {
 	for _, v := range []uint32{agent.PatchJump, 7, 5, 0} {
 		site = binary.LittleEndian.AppendUint32(site, v)
 	}
-	files := map[string][]byte{record.DataName: make([]byte, 8192), record.SitesName: site, record.CoreName: core, record.StartName: recordedStart(), "objects/00ff": []byte("object")}
+	files := map[string][]byte{record.DataName: make([]byte, 8192), record.SitesName: site, record.CoreName: core, record.StartName: recordedStart(), record.LinkerCacheName: []byte("glibc-ld.so.cache1.1"), "objects/00ff": []byte("object")}
 	for name, b := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -153,6 +153,7 @@ func writeRecording(t testing.TB) string {
 	m.Portable[0].SHA256 = hex.EncodeToString(sum[:])
 	m.Sizes = record.Sizes{Log: log.Size(), Data: 8192, Core: int64(len(files[record.CoreName]))}
 	m.StartFile = record.Stored(recordedStart())
+	m.LinkerCache = record.Stored(files[record.LinkerCacheName])
 	c := recordedManifest()
 	c.PID, c.Parent = 4711, &record.Parent{PID: 4711, Thread: 2, Ordinal: 9, Exec: true}
 	c.Children, c.Portable, c.Sizes = nil, nil, record.Sizes{}
@@ -280,6 +281,9 @@ func TestCheckFinds(t *testing.T) {
 		"start a page":    {truncate(record.StartName, 4104), record.StartName, "it had 8208 bytes", true},
 		"start gone":      {remove(record.StartName), record.StartName, "missing", true},
 		"start larger":    {truncate(record.StartName, 8300), record.StartName, "within a page", true},
+		"cache cut":       {truncate(record.LinkerCacheName, 5), record.LinkerCacheName, "it had 20 bytes", true},
+		"cache gone":      {remove(record.LinkerCacheName), record.LinkerCacheName, "missing", true},
+		"cache changed":   {edit(record.LinkerCacheName, "cache1.1", "cache1.2"), record.LinkerCacheName, "SHA-256", false},
 		"start changed":   {edit(record.StartName, "\xa5", "\xa6"), record.StartName, "SHA-256", false},
 		"start elsewhere": {edit(record.StartName, "\xfc", "\xfd"), record.StartName, "SHA-256", false},
 		"core cut":        {truncate(record.CoreName, 1010), record.CoreName, "the segment at", true},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 )
@@ -49,4 +50,22 @@ func Pages(pid int, s *record.Start) ([]record.StartPage, error) {
 		}
 	}
 	return pages, nil
+}
+
+// LinkerCache returns the contents of record.LinkerCachePath as the process sees it; empty if there
+// is none.
+func LinkerCache(pid int) ([]byte, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/root%s", pid, record.LinkerCachePath))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, record.MostLinkerCache+1))
+	if len(data) > record.MostLinkerCache {
+		return nil, fmt.Errorf("%s is larger than %s", record.LinkerCachePath, wording.Size(record.MostLinkerCache))
+	}
+	return data, err
 }
