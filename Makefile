@@ -5,6 +5,9 @@ FUZZTIME ?= 20s
 # bench is a module of its own: go.work.
 ALL = ./... ./bench/...
 
+# The command runs where no shared libraries are (fleet/privateroot), and is tested as it is released.
+export CGO_ENABLED = 0
+
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
 .PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
@@ -24,7 +27,7 @@ release:
 	bin/diagnose agent export agent/prebuilt
 	rm -rf bin/release
 	mkdir -p bin/release/$(RELEASE)
-	CGO_ENABLED=0 $(GOBUILD) -tags embedagent -o bin/release/$(RELEASE)/diagnose ./cmd/diagnose
+	$(GOBUILD) -tags embedagent -o bin/release/$(RELEASE)/diagnose ./cmd/diagnose
 	cp -r README.md docs bin/man bin/release/$(RELEASE)
 	tar -C bin/release -czf bin/release/$(RELEASE).tar.gz $(RELEASE)
 
@@ -53,7 +56,7 @@ matrix: setup-test
 	DIAGNOSE_MATRIX=full scripts/with-cores $(GO) test -timeout 60m $(ALL)
 
 race: setup-test
-	scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
+	CGO_ENABLED=1 scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
 
 # Real programs, recorded and replayed 20 times: docs/recording-identity.md.
 identity: setup-test

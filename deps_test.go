@@ -80,8 +80,9 @@ var allowed = map[string]string{
 	"corpus":              "evidence/signature replay/record evidence/suppress",
 	"reports":             "evidence/signature reports/secrets",
 	"reports/tracker":     "reports",
+	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
 	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker",
-	"cmd/diagnose":        "agent corpus evidence/suppress replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
+	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
 
 	"internal/privatefile": "",
 	"internal/procmaps":    "",

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"diagnose/fleet/privateroot"
 	"diagnose/replay/recorder"
 	"diagnose/reports"
 )
@@ -31,6 +32,7 @@ const (
 )
 
 func main() {
+	privateroot.Init()
 	recorder.Init()
 	if os.Getenv("GOGC") == "" {
 		// A report is finished before uncollected memory adds up.
