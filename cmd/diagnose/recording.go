@@ -126,7 +126,7 @@ A replay runs the recorded program, natively. What loads it may only read files 
 load what the recorded process had loaded, whatever the recorded environment says;
 after that its system calls are answered from the recording. That is no sandbox: a
 recording made by hand can make the program compute anything. Replay a recording from
-elsewhere only if you would run its sender's programs; otherwise use a container or a
+elsewhere only if you would run its sender's programs; otherwise use 'diagnose isolated' or a
 virtual machine. See docs/recording.md.
 `
 

@@ -80,6 +80,7 @@ func (r *Root) Wrap(cmd *exec.Cmd, uid, gid int) error {
 	if err != nil {
 		return fmt.Errorf("private root: %w", err)
 	}
+	cmd.Err = nil // of looking for the command's program, which does not matter
 	cmd.Path, cmd.Args, cmd.Dir, cmd.Env = self, []string{entering, string(text)}, "/", harmless(cmd.Environ())
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
