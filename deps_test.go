@@ -84,6 +84,8 @@ var allowed = map[string]string{
 	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker",
 	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
 
+	"fleet/engine": "",
+
 	"internal/privatefile": "",
 	"internal/procmaps":    "",
 	"internal/wording":     "",
