@@ -45,21 +45,22 @@ func (e *Engine) PutTree(ctx context.Context, dir string, note func(Progress)) (
 	if err := listFiles(root, ".", &names); err != nil {
 		return "", fmt.Errorf("engine: %s: %w", dir, err)
 	}
-	return e.putFiles(ctx, root, names, note)
+	return e.putFiles(ctx, root, names, true, note)
 }
 
-// PutFiles stores the named files below a directory, like PutTree.
+// PutFiles stores the named files below a directory, like PutTree, but does not store which of
+// them are executable: the reference depends on the names and contents alone.
 func (e *Engine) PutFiles(ctx context.Context, dir string, names []string, note func(Progress)) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", fmt.Errorf("engine: %w", &InputError{err})
 	}
 	defer root.Close()
-	return e.putFiles(ctx, root, slices.Clone(names), note)
+	return e.putFiles(ctx, root, slices.Clone(names), false, note)
 }
 
-func (e *Engine) putFiles(ctx context.Context, root *os.Root, names []string, note func(Progress)) (string, error) {
-	reference, err := e.put(ctx, root, names, note)
+func (e *Engine) putFiles(ctx context.Context, root *os.Root, names []string, modes bool, note func(Progress)) (string, error) {
+	reference, err := e.put(ctx, root, names, modes, note)
 	if err != nil {
 		return "", fmt.Errorf("engine: %s: %w", root.Name(), err)
 	}
@@ -96,7 +97,7 @@ func listFiles(root *os.Root, dir string, names *[]string) error {
 	return nil
 }
 
-func (e *Engine) put(ctx context.Context, root *os.Root, names []string, note func(Progress)) (string, error) {
+func (e *Engine) put(ctx context.Context, root *os.Root, names []string, modes bool, note func(Progress)) (string, error) {
 	if most := e.conn.MaxPayload(); most < leastPayload {
 		return "", inputf("the engine takes messages of %d bytes, and max_payload has to be %d or more", most, leastPayload)
 	}
@@ -110,6 +111,7 @@ func (e *Engine) put(ctx context.Context, root *os.Root, names []string, note fu
 	}
 	slices.Sort(names)
 	p := newPutter(ctx, e, chunks, note)
+	p.modes = modes
 	list, err := p.files(root, names)
 	if err != nil {
 		return "", p.fail(err)
@@ -137,6 +139,7 @@ type putter struct {
 	ctx    context.Context // of the group
 	cutter *cutter
 	seen   map[digest]bool
+	modes  bool // note which files are executable
 
 	mutex    sync.Mutex
 	progress Progress
@@ -242,7 +245,7 @@ func (p *putter) file(root *os.Root, name string) (treeFile, error) {
 	if after.Size() != info.Size() || !after.ModTime().Equal(info.ModTime()) {
 		return treeFile{}, inputf("it was changed while it was read")
 	}
-	f := treeFile{name: name, executable: info.Mode()&0o100 != 0, size: info.Size(), extents: r.extents, chunks: chunks}
+	f := treeFile{name: name, executable: p.modes && info.Mode()&0o100 != 0, size: info.Size(), extents: r.extents, chunks: chunks}
 	if len(f.extents) == 1 && !f.extents[0].hole {
 		f.extents = nil
 	}
@@ -293,8 +296,12 @@ func (p *putter) send(c chunk, data []byte) error {
 	return nil
 }
 
+// segment is what a hole consists of: 64 KiB at a multiple of it, all zeros, or the end of a file.
+// So the list of a tree depends on the content, and not on which holes a file system has.
+const segment = 64 << 10
+
 // extentReader reads the data of a file, and notes where it has holes. sum is the digest of all
-// of it, as if the holes were read.
+// of it, holes included.
 type extentReader struct {
 	ctx     context.Context
 	file    *os.File
@@ -302,36 +309,71 @@ type extentReader struct {
 	sum     hash.Hash
 	extents []extent
 
-	at, end int64 // of the extent of data that is being read
+	at     int64 // where the next segment begins
+	data   int64 // no byte from at to here is other than zero, by the file system
+	buffer [segment]byte
+	left   []byte // of the segment in buffer
 }
 
 func (r *extentReader) Read(b []byte) (int, error) {
-	if r.at == r.end {
-		if err := r.seek(); err != nil {
-			return 0, err
-		}
+	for len(r.left) == 0 {
 		if r.at == r.size {
 			return 0, io.EOF
 		}
+		if err := r.ctx.Err(); err != nil {
+			return 0, err
+		}
+		if err := r.next(); err != nil {
+			return 0, err
+		}
 	}
-	n, err := r.file.ReadAt(b[:min(int64(len(b)), r.end-r.at)], r.at)
-	if n > 0 {
-		r.sum.Write(b[:n])
-		r.at += int64(n)
-		return n, nil
-	}
-	if errors.Is(err, io.EOF) {
-		err = inputf("it became shorter while it was read")
-	}
-	return 0, err
+	n := copy(b, r.left)
+	r.left = r.left[n:]
+	return n, nil
 }
 
-// seek finds the next extent of data, and adds it and the hole before it.
+// next reads a segment, or passes one that the file system has as a hole.
+func (r *extentReader) next() error {
+	n := min(segment, r.size-r.at)
+	if err := r.seek(); err != nil {
+		return err
+	}
+	if r.at+n <= r.data {
+		r.sum.Write(zeros[:n])
+		r.add(true, n)
+		return nil
+	}
+	b := r.buffer[:n]
+	if _, err := r.file.ReadAt(b, r.at); errors.Is(err, io.EOF) {
+		return inputf("it became shorter while it was read")
+	} else if err != nil {
+		return &InputError{err}
+	}
+	r.sum.Write(b)
+	hole := bytes.Equal(b, zeros[:n])
+	if !hole {
+		r.left = b
+	}
+	r.add(hole, n)
+	return nil
+}
+
+func (r *extentReader) add(hole bool, n int64) {
+	r.at += n
+	if last := len(r.extents) - 1; last >= 0 && r.extents[last].hole == hole {
+		r.extents[last].n += n
+		return
+	}
+	r.extents = append(r.extents, extent{hole, n})
+}
+
+// seek finds where the next data is, once the last is passed.
 func (r *extentReader) seek() error {
+	if r.at < r.data {
+		return nil
+	}
 	data, err := unix.Seek(int(r.file.Fd()), r.at, unix.SEEK_DATA)
 	switch {
-	case r.at == r.size:
-		return nil
 	case errors.Is(err, unix.ENXIO):
 		data = r.size
 	case errors.Is(err, unix.EINVAL): // the file system does not tell holes
@@ -339,31 +381,11 @@ func (r *extentReader) seek() error {
 	case err != nil:
 		return &InputError{err}
 	}
-	data = min(data, r.size)
-	if data > r.at {
-		if err := hashZeros(r.ctx, r.sum, data-r.at); err != nil {
-			return err
-		}
-		r.extents = append(r.extents, extent{true, data - r.at})
-	}
-	if r.at, r.end = data, data; data == r.size {
-		return nil
-	}
-	end, err := unix.Seek(int(r.file.Fd()), data, unix.SEEK_HOLE)
-	if err != nil || end <= data || end > r.size {
-		end = r.size
-	}
-	if r.end = end; len(r.extents) > 0 && !r.extents[len(r.extents)-1].hole {
-		r.extents[len(r.extents)-1].n += end - data
-		return nil
-	}
-	if r.extents = append(r.extents, extent{n: end - data}); len(r.extents) > mostExtents {
-		return inputf("it has more than %d extents", mostExtents)
-	}
+	r.data = min(data, r.size)
 	return nil
 }
 
-var zeros [64 << 10]byte
+var zeros [segment]byte
 
 // hashZeros adds n zeros to a digest.
 func hashZeros(ctx context.Context, sum hash.Hash, n int64) error {
