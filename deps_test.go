@@ -85,6 +85,7 @@ var allowed = map[string]string{
 	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
 
 	"fleet/engine": "",
+	"fleet/share":  "corpus fleet/engine",
 
 	"internal/privatefile": "",
 	"internal/procmaps":    "",

@@ -78,30 +78,11 @@ func (c *Corpus) Export(ctx context.Context, w io.Writer, f Filter) (int, error)
 }
 
 func (c *Corpus) exportEntry(ctx context.Context, t *tar.Writer, e *Entry) error {
-	p := packed{Entry: *e, Likeness: e.likeness}
-	p.Entry.Diagnosis = nil
-	var err error
-	if p.Files, err = c.filesOf(ctx, e.ID); err != nil {
+	p, err := c.pack(ctx, e, false)
+	if err != nil {
 		return err
 	}
-	if p.Diagnoses, err = c.Diagnoses(ctx, e.ID); err != nil {
-		return err
-	}
-	for _, d := range p.Diagnoses {
-		s := signature.Signature{Stack: d.Stack, Cause: d.Cause}
-		if s.StackLines, err = c.linesOf(ctx, d.Stack); err != nil {
-			return err
-		}
-		if s.CauseLines, err = c.linesOf(ctx, d.Cause); err != nil {
-			return err
-		}
-		p.Signatures = append(p.Signatures, s)
-	}
-	var input *InputError
-	if p.Report, err = c.Report(ctx, e.ID); err != nil && !errors.As(err, &input) {
-		return err
-	}
-	if err := writeJSON(t, e.ID+"/"+entryName, &p); err != nil {
+	if err := writeJSON(t, e.ID+"/"+entryName, p); err != nil {
 		return err
 	}
 	for _, f := range p.Files {
@@ -110,6 +91,34 @@ func (c *Corpus) exportEntry(ctx context.Context, t *tar.Writer, e *Entry) error
 		}
 	}
 	return nil
+}
+
+// pack describes an entry. If bare, it leaves out the diagnoses.
+func (c *Corpus) pack(ctx context.Context, e *Entry, bare bool) (*packed, error) {
+	p := &packed{Entry: *e, Likeness: e.likeness}
+	p.Entry.Diagnosis = nil
+	var err error
+	if p.Files, err = c.filesOf(ctx, e.ID); err != nil || bare {
+		return p, err
+	}
+	if p.Diagnoses, err = c.Diagnoses(ctx, e.ID); err != nil {
+		return nil, err
+	}
+	for _, d := range p.Diagnoses {
+		s := signature.Signature{Stack: d.Stack, Cause: d.Cause}
+		if s.StackLines, err = c.linesOf(ctx, d.Stack); err != nil {
+			return nil, err
+		}
+		if s.CauseLines, err = c.linesOf(ctx, d.Cause); err != nil {
+			return nil, err
+		}
+		p.Signatures = append(p.Signatures, s)
+	}
+	var input *InputError
+	if p.Report, err = c.Report(ctx, e.ID); err != nil && !errors.As(err, &input) {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (d *diagnoses) linesOf(ctx context.Context, digest string) ([]string, error) {

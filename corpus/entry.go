@@ -35,7 +35,8 @@ type Entry struct {
 	// Bytes is its space on the disk, Source the path from which it was added.
 	Bytes  int64  `json:"bytes"`
 	Source string `json:"source"`
-	// Imported says that it came in an archive: a replay of it runs code that its sender chose.
+	// Imported says that it came in an archive or from an engine: a replay of it runs code that its
+	// sender chose. Source begins with the engine.
 	Imported bool `json:"imported,omitempty"`
 	// Labels are the labels that users gave it.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -108,7 +109,8 @@ type Filter struct {
 	Dropped bool
 }
 
-func (f *Filter) takes(e *Entry) bool {
+// Takes reports whether the filter selects an entry.
+func (f *Filter) Takes(e *Entry) bool {
 	if e.DroppedAt != nil && !f.Dropped || f.Program != "" && e.Name() != f.Program || e.FailedAt.Before(f.Since) {
 		return false
 	}
@@ -152,7 +154,7 @@ func (l *entries) List(ctx context.Context, f Filter) ([]Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
-		if f.takes(&e) {
+		if f.Takes(&e) {
 			list = append(list, e)
 		}
 	}

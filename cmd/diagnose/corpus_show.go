@@ -105,7 +105,7 @@ func entryText(out *reports.Listing, shown *shownCorpus) {
 	line("failed", "%s", e.FailedAt.Local().Format(time.DateTime))
 	line("files", "%s, %d KiB", e.Path, e.Bytes>>10)
 	if e.Imported {
-		line("imported", "it came in an archive, from %s there", e.Source)
+		line("imported", "it came from elsewhere, as %s", e.Source)
 	}
 	if e.DroppedAt != nil {
 		line("dropped", "%s: its files are gone", e.DroppedAt.Local().Format(time.DateTime))

@@ -34,7 +34,7 @@ type Options struct {
 	Memory int64
 	// Retry tries again the failures that this version could not diagnose.
 	Retry bool
-	// TrustImported also replays recordings that came in archives. A replay is no sandbox: the
+	// TrustImported also replays recordings that came in archives or from an engine. A replay is no sandbox: the
 	// maker of a recording chooses what it executes.
 	TrustImported bool
 	// Progress is called, one call at a time, when a failure is begun and when it is done; it

@@ -331,7 +331,7 @@ func TestNightImported(t *testing.T) {
 		t.Errorf("%+v", s.New)
 	}
 	var text bytes.Buffer
-	if err := s.WriteText(&text); err != nil || !strings.Contains(text.String(), "not replayed: 1 recording came in archives") {
+	if err := s.WriteText(&text); err != nil || !strings.Contains(text.String(), "not replayed: 1 recording came from elsewhere") {
 		t.Errorf("%s, %v", text.String(), err)
 	}
 	o := options(c)

@@ -45,7 +45,7 @@ func (s *Summary) facts() []fact {
 		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; the next night continues with them", wording.Count(r.NotReached, "failure")), alarm: true})
 	}
 	if r.NotTrusted > 0 {
-		list = append(list, fact{name: "not replayed", text: wording.Count(r.NotTrusted, "recording") + " came in archives: to replay one is to run what its sender chose (--trust-imported does)"})
+		list = append(list, fact{name: "not replayed", text: wording.Count(r.NotTrusted, "recording") + " came from elsewhere: to replay one is to run what its sender chose (--trust-imported does)"})
 	}
 	for i := range s.Suppressed {
 		x := &s.Suppressed[i]
