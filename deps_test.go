@@ -82,7 +82,7 @@ var allowed = map[string]string{
 	"reports/tracker":     "reports",
 	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
 	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker",
-	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites",
+	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share",
 
 	"fleet/engine": "",
 	"fleet/share":  "corpus fleet/engine",

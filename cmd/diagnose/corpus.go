@@ -51,7 +51,7 @@ The corpus is the directory that --corpus names, or else the environment's
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCorpusAdd(), newCorpusList(), newCorpusShow(), newCorpusRemove(), newCorpusExport(), newCorpusImport(), newCorpusGC(),
+	c.AddCommand(newCorpusAdd(), newCorpusList(), newCorpusShow(), newCorpusRemove(), newCorpusExport(), newCorpusImport(), newCorpusPush(), newCorpusPull(), newCorpusGC(),
 		newCorpusFix(), newCorpusReopen())
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type recordFlags struct {
 	untilFail bool
 	maxSize   int
 	rules     failRules
+	push      pushFlags
 }
 
 func newRecord() *cobra.Command {
@@ -61,6 +63,12 @@ there. (For a recording that was made without them, use 'diagnose crash --failed
 With --repeat, Ctrl-C ends the current run and keeps its recording: if the run hung, the
 last lines say what its threads waited for.
 
+With --push the recording of a run that failed is also sent to an engine that hosts
+share, when all runs have ended ('diagnose corpus pull' has it elsewhere; --portable
+brings along what a replay there needs). Of --repeat that is the first run that failed,
+and one that was interrupted. If the engine cannot be reached or has no room, the
+recording is kept, a line says what to do, and the exit status is not changed.
+
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
 runs it is DIR/.PROGRAM-0001-running. It holds all data that the program read,
@@ -74,9 +82,12 @@ processes they run unrecorded, and a set-user-ID program gains no rights unless
 root records.
 
 ` + recordEnvironment + `
-Exit status: that of the program, 128 and the number of the signal that ended
-it; with --repeat, that of the first run that failed, or else of the last; 1 where a
-run ended with status 0 and failed by --fail-if, --fail-if-file or --check; or
+With --push, for flags that are not given:
+
+` + engineUserHelp + `
+Exit status, whether or not a recording was pushed: that of the program, 128 and the
+number of the signal that ended it; with --repeat, that of the first run that failed, or else
+of the last; 1 where a run ended with status 0 and failed by --fail-if, --fail-if-file or --check; or
 
       1  the tool itself failed
       2  the command line is wrong
@@ -86,6 +97,7 @@ run ended with status 0 and failed by --fail-if, --fail-if-file or --check; or
   diagnose record --repeat 1000 --until-fail -- ./flaky
   diagnose record --until-fail --fail-if 'total: [^0]' -- ./ledger
   diagnose record --fail-if-file out.txt=expected.txt -- ./convert out.txt
+  diagnose record --push tls://engine.example:4222 --team web --label job=$CI_JOB_ID -- make check
   diagnose record --check 'sqlite3 app.db "pragma integrity_check" | grep -qx ok' -- ./app`,
 		Args:              aProgram,
 		ValidArgsFunction: programArgs,
@@ -116,6 +128,7 @@ func (f *recordFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.repeat, "repeat", 0, "run `N` times; keep the first recording that failed and the last that passed")
 	flags.BoolVar(&f.untilFail, "until-fail", false, "with --repeat: stop at the first run that fails; without: repeat until then")
 	f.rules.register(flags)
+	f.push.register(c)
 	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at this many `MiB` of log; the program continues")
 	must(c.MarkFlagDirname("output"))
 	for _, name := range []string{"repeat", "max-size", "fail-if", "check"} {
@@ -127,7 +140,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 	if f.repeat < 0 || f.maxSize < 0 {
 		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
 	}
-	if err := f.rules.compile(); err != nil {
+	if err := cmp.Or(f.rules.compile(), f.push.check(c)); err != nil {
 		return err
 	}
 	ignored := keepIgnored() // the tracer starts with the same ones
@@ -176,6 +189,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 	if !hasCore(&result) { // at its exit Go's runtime still has the data of the panic
 		sayPanic(target.File, result.Status)
 	}
+	r.push(&result)
 	return &endedError{statusOf(&result)}
 }
 

@@ -128,11 +128,13 @@ func (r *programRuns) report(t *tally) error {
 	}
 	if t.interrupted != nil {
 		r.reportInterrupted(t)
+		r.push(t.interrupted)
 	}
 	switch {
 	case t.first != nil:
 		sayOthers(t.first)
 		sayCause(t.first, t.last)
+		r.push(t.first)
 		return &endedError{statusOf(t.first)}
 	case t.last != nil:
 		return &endedError{t.last.Status}

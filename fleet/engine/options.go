@@ -50,6 +50,16 @@ func CheckTeam(team string) error {
 	return nil
 }
 
+// Check refuses options that cannot be right, by an *InputError. It reads the files that they
+// name, and asks no server.
+func (o Options) Check() error {
+	o, err := o.checked()
+	if err == nil {
+		_, err = o.security()
+	}
+	return err
+}
+
 // checked returns the options with their defaults, or an *InputError.
 func (o Options) checked() (Options, error) {
 	if o.Team == "" {
