@@ -81,11 +81,11 @@ var allowed = map[string]string{
 	"reports":             "evidence/signature reports/secrets",
 	"reports/tracker":     "reports",
 	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
-	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker",
+	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker corpus/analysis",
 	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share",
-
 	"fleet/engine": "",
 	"fleet/share":  "corpus fleet/engine",
+	"corpus/analysis":     "corpus evidence/signature reports",
 
 	"internal/privatefile": "",
 	"internal/procmaps":    "",

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"diagnose/corpus"
+	"diagnose/corpus/analysis"
 )
 
 // Options are the options of a night.
@@ -69,9 +68,9 @@ type Run struct {
 	// Memory is the budget of each failure's processes, in bytes. MemoryBy says how it was
 	// enforced: "cgroup" by the kernel, "polling" by a check ten times a second. Then MemoryWhy
 	// says why no control group could be used.
-	Memory    int64  `json:"memory_bytes"`
-	MemoryBy  string `json:"memory_by"`
-	MemoryWhy string `json:"memory_why,omitempty"`
+	Memory    int64                `json:"memory_bytes"`
+	MemoryBy  analysis.Enforcement `json:"memory_by"`
+	MemoryWhy string               `json:"memory_why,omitempty"`
 	// CPU is the processor time of the analyses, in nanoseconds.
 	CPU time.Duration `json:"cpu_ns"`
 	// PerCoreHour is how many failures can be analysed in an hour of one processor; 0: none
@@ -79,17 +78,12 @@ type Run struct {
 	PerCoreHour float64 `json:"failures_per_core_hour"`
 }
 
-// The ways to enforce a budget of memory.
-const (
-	MemoryGrouped = "cgroup"
-	MemoryPolled  = "polling"
-)
-
 // night is a run in progress.
 type night struct {
 	Options
-	deadline time.Time                     // zero: none
-	groups   atomic.Pointer[controlGroups] // nil: memory is polled
+	deadline time.Time // zero: none
+	analyser *analysis.Analyser
+	passing  map[build][]string // what failures are compared with, as of the last round
 
 	mu      sync.Mutex
 	run     Run
@@ -105,11 +99,16 @@ var errOver = errors.New("the night is over")
 // Diagnose diagnoses the failures that are left. When ctx ends, running analyses are stopped
 // and left for another night, and the error is that of the context.
 func Diagnose(ctx context.Context, opts Options) (*Run, error) {
-	if opts.Jobs < 1 || opts.Time <= 0 || opts.Memory <= 0 || len(opts.Command) == 0 || opts.Version == "" {
-		return nil, errors.New("nightly: jobs, time, memory, command or version is not set")
+	if opts.Jobs < 1 {
+		return nil, errors.New("nightly: jobs is not set")
 	}
-	n := &night{Options: opts}
-	n.run = Run{Version: opts.Version, Started: time.Now().UTC(), Memory: opts.Memory, MemoryBy: MemoryGrouped}
+	a, err := analysis.Open(analysis.Options{Version: opts.Version, Command: opts.Command, Environ: opts.Environ, Time: opts.Time, Memory: opts.Memory, Scratch: opts.Corpus.Scratch})
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	n := &night{Options: opts, analyser: a}
+	n.run = Run{Version: opts.Version, Started: time.Now().UTC(), Memory: opts.Memory}
 	if opts.Budget > 0 {
 		n.deadline = n.run.Started.Add(opts.Budget)
 	}
@@ -118,16 +117,10 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 			return nil, err
 		}
 	}
-	if groups, err := openControlGroups(); err == nil {
-		defer groups.close()
-		n.groups.Store(groups)
-	} else {
-		n.poll(err)
-	}
 	inner, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
 	defer cancel()
-	err := n.all(inner)
+	err = n.all(inner)
 	if n.failure != nil {
 		return nil, n.failure
 	}
@@ -138,6 +131,7 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 		return nil, err
 	}
 	n.run.Ended = time.Now().UTC()
+	n.run.MemoryBy, n.run.MemoryWhy = a.Enforcement()
 	if hours := n.run.CPU.Hours(); hours > 0 {
 		n.run.PerCoreHour = float64(n.run.Diagnosed+n.run.Undiagnosed) / hours
 	}
@@ -189,6 +183,7 @@ func (n *night) left(ctx context.Context) ([]corpus.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.passing = n.comparable(all)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	found := len(todo)
@@ -299,9 +294,4 @@ func (n *night) remaining() time.Duration {
 		left = min(left, max(0, time.Until(n.deadline)))
 	}
 	return left
-}
-
-// inside returns the directory of the recording to diagnose in an entry.
-func (n *night) inside(e *corpus.Entry) string {
-	return filepath.Join(n.Corpus.EntryDir(e.ID), filepath.FromSlash(e.Culprit))
 }

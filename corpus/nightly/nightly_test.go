@@ -24,8 +24,6 @@ import (
 // The test binary is also a night that can be killed, and the diagnose that it runs.
 func TestMain(m *testing.M) {
 	switch {
-	case os.Getenv("NIGHTLY_TEST_USE") != "":
-		os.Exit(useMemory(os.Getenv("NIGHTLY_TEST_USE")))
 	case os.Getenv("NIGHTLY_TEST_DIAGNOSE") != "":
 		os.Exit(fakeDiagnose(os.Args[1:]))
 	case os.Getenv("NIGHTLY_TEST_NIGHT") != "":
@@ -101,7 +99,8 @@ func fakeDiagnose(args []string) int {
 		os.WriteFile(os.Getenv(logName)+".child", fmt.Append(nil, child.Process.Pid), 0o600)
 		time.Sleep(10 * time.Minute)
 	case what == "eat":
-		useMemory(what)
+		useMemory()
+		return 7
 	case what == "die":
 		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 		time.Sleep(time.Minute)
@@ -122,12 +121,9 @@ func fakeDiagnose(args []string) int {
 }
 
 // useMemory touches four gigabytes, if it can.
-func useMemory(what string) int {
+func useMemory() {
 	var all [][]byte
 	for range 4096 {
-		if what != "eat" {
-			break
-		}
 		b := make([]byte, 1<<20)
 		for i := 0; i < len(b); i += 4096 {
 			b[i] = 1
@@ -136,7 +132,6 @@ func useMemory(what string) int {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Fprintln(os.Stderr, len(all))
-	return 7
 }
 
 func report(name, cause string, replayed bool) int {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"diagnose/corpus/analysis"
 	"diagnose/internal/wording"
 )
 
@@ -34,7 +35,7 @@ func (s *Summary) facts() []fact {
 	}
 	if r.Memory > 0 {
 		text := fmt.Sprintf("at most %d MiB for each failure, ", r.Memory>>20)
-		if r.MemoryBy == MemoryGrouped {
+		if r.MemoryBy == analysis.MemoryGrouped {
 			text += "kept by the kernel (a control group each)"
 		} else {
 			text += "looked at ten times a second, for " + r.MemoryWhy

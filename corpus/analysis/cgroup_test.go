@@ -1,4 +1,4 @@
-package nightly
+package analysis
 
 import (
 	"context"
@@ -191,7 +191,7 @@ func TestControlGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := process{args: []string{"/proc/self/exe", script}, environ: append(os.Environ(), "NIGHTLY_TEST_USE="+script), dir: t.TempDir(), time: time, memory: memory, group: group}
+		p := process{args: []string{"/proc/self/exe", script}, environ: append(os.Environ(), "ANALYSIS_TEST_USE="+script), dir: t.TempDir(), time: time, memory: memory, group: group}
 		end, err := p.runToEnd(context.Background())
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package nightly
+package analysis
 
 import (
 	"context"
@@ -54,7 +54,7 @@ const (
 func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
 	if err != nil {
-		return nil, fmt.Errorf("nightly: %w", err)
+		return nil, fmt.Errorf("analysis: %w", err)
 	}
 	defer stderr.Close()
 	cmd := exec.Command(p.args[0], p.args[1:]...)
@@ -89,7 +89,7 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return nil, fmt.Errorf("nightly: %w", err)
+		return nil, fmt.Errorf("analysis: %w", err)
 	}
 	end.status, end.how = cmd.ProcessState.ExitCode(), cmd.ProcessState.String()
 	end.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -99,7 +99,7 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	}
 	budget, outside, err := p.group.killed()
 	if err != nil {
-		return nil, fmt.Errorf("nightly: %w", err)
+		return nil, fmt.Errorf("analysis: %w", err)
 	}
 	if budget && !end.tooLong {
 		end.tooLarge, end.memory = true, max(end.memory, p.memory)
@@ -111,7 +111,7 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 // startError says that a process could not be started.
 type startError struct{ err error }
 
-func (e *startError) Error() string { return "nightly: " + e.err.Error() }
+func (e *startError) Error() string { return "analysis: " + e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
 // watch kills the process when a budget is spent or the night is over.

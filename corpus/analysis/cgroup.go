@@ -1,4 +1,4 @@
-package nightly
+package analysis
 
 import (
 	"errors"
