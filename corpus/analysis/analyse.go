@@ -33,6 +33,12 @@ type Failure struct {
 	Dir string
 	// Passing are recordings of the same executable that did not fail, to compare with.
 	Passing []string
+	// Needed are directories that a confined process must be able to read: Dir and Passing are in
+	// them.
+	Needed []string
+	// Time and Memory are the limits of each process with its descendants, Memory in bytes.
+	Time   time.Duration
+	Memory int64
 }
 
 // attempt is one way to analyse a failure.
@@ -75,7 +81,7 @@ func (a *Analyser) attempts(f Failure) []attempt {
 		return []attempt{{args: []string{"--core", filepath.Join(f.Dir, "core")}}}
 	}
 	// Most of the time is for the replays, the rest for the work before and after them.
-	replay := []string{"--recording", f.Dir, "--time", (a.Time * 3 / 4).String()}
+	replay := []string{"--recording", f.Dir, "--time", (f.Time * 3 / 4).String()}
 	list := []attempt{{args: replay}}
 	if len(f.Passing) > 0 {
 		with := append([]string{}, replay...)
@@ -102,10 +108,10 @@ func (a *Analyser) try(ctx context.Context, f Failure, way attempt, r *corpus.Re
 		args:    append(append(append([]string{}, a.Command...), "crash", "--format", "json", "--output", report), way.args...),
 		environ: append(append(os.Environ(), a.Environ...), "TMPDIR="+scratch, "NO_COLOR=1"),
 		dir:     scratch,
-		time:    a.Time,
-		memory:  a.Memory,
+		time:    f.Time,
+		memory:  f.Memory,
 	}
-	end, err := a.bounded(ctx, p)
+	end, err := a.confined(ctx, p, f)
 	if err != nil {
 		return "", err
 	}
@@ -113,9 +119,9 @@ func (a *Analyser) try(ctx context.Context, f Failure, way attempt, r *corpus.Re
 	r.Memory = max(r.Memory, end.memory)
 	switch {
 	case end.tooLong:
-		return fmt.Sprintf("it took longer than %v", a.Time), nil
+		return fmt.Sprintf("it took longer than %v", f.Time), nil
 	case end.tooLarge:
-		return fmt.Sprintf("it needed more than %d MiB of memory", a.Memory>>20), nil
+		return fmt.Sprintf("it needed more than %d MiB of memory", f.Memory>>20), nil
 	case end.starved:
 		return "the kernel ended it for want of memory, though it was within its budget", nil
 	case end.status != 0:

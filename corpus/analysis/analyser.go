@@ -3,9 +3,9 @@ package analysis
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Options are the options of an Analyser.
@@ -16,11 +16,18 @@ type Options struct {
 	// process's environment.
 	Command []string
 	Environ []string
-	// Time and Memory are the limits for each process with its descendants, Memory in bytes.
-	Time   time.Duration
-	Memory int64
 	// Scratch makes an empty directory for the output of a process; discard removes it.
 	Scratch func() (dir string, discard func(), err error)
+	// Confine restricts the processes; nil: they may do what this process may.
+	Confine Confiner
+}
+
+// Confiner restricts what the process of an analysis can do: a replay runs the recorded program.
+type Confiner interface {
+	// Confine changes a command that was not started yet. read are the directories that its
+	// process must be able to read, write is the one of its output. It fails with an
+	// *UnsupportedError if this machine cannot restrict the process so.
+	Confine(cmd *exec.Cmd, read []string, write string) error
 }
 
 // Enforcement is a way to enforce a budget of memory.
@@ -40,16 +47,20 @@ type Analyser struct {
 	groups *controlGroups // nil: there are none
 	polled atomic.Bool    // memory is polled
 
-	mu  sync.Mutex
-	why string // no control group can be used
+	free atomic.Bool // processes are not confined
+
+	mu    sync.Mutex
+	why   string // no control group can be used
+	loose string // processes are not confined, though they should be
 }
 
 // Open makes an Analyser. It uses control groups if this process may make any.
 func Open(o Options) (*Analyser, error) {
-	if o.Time <= 0 || o.Memory <= 0 || len(o.Command) == 0 || o.Version == "" || o.Scratch == nil {
-		return nil, errors.New("analysis: time, memory, command, version or scratch is not set")
+	if len(o.Command) == 0 || o.Version == "" || o.Scratch == nil {
+		return nil, errors.New("analysis: command, version or scratch is not set")
 	}
 	a := &Analyser{Options: o}
+	a.free.Store(o.Confine == nil)
 	groups, err := openControlGroups()
 	if err != nil {
 		a.poll(err)
@@ -83,6 +94,36 @@ func (a *Analyser) poll(why error) {
 	defer a.mu.Unlock()
 	a.polled.Store(true)
 	a.why = why.Error()
+}
+
+// Confinement reports whether the processes are confined. why says why they are not, though they
+// should be.
+func (a *Analyser) Confinement() (confined bool, why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.free.Load(), a.loose
+}
+
+// confined runs a process with the restrictions or, if the machine does not allow them, without.
+func (a *Analyser) confined(ctx context.Context, p process, f Failure) (*ending, error) {
+	if a.free.Load() {
+		return a.bounded(ctx, p)
+	}
+	restricted := p
+	restricted.confine = func(cmd *exec.Cmd) error { return a.Confine.Confine(cmd, f.Needed, p.dir) }
+	end, err := a.bounded(ctx, restricted)
+	var start *startError
+	if !errors.As(err, &start) {
+		return end, err
+	}
+	end, again := a.bounded(ctx, p)
+	if !errors.As(again, &start) { // the restrictions were the reason
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.free.Store(true)
+		a.loose = err.Error()
+	}
+	return end, again
 }
 
 // bounded runs a process in its own control group, or without one if none can be made.

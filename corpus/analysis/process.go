@@ -24,6 +24,8 @@ type process struct {
 	memory int64 // bytes, of it and its descendants
 	// group enforces the memory budget; nil: watch polls.
 	group *controlGroup
+	// confine restricts the command before it starts; nil: it does not.
+	confine func(*exec.Cmd) error
 }
 
 // ending describes how it ended.
@@ -62,6 +64,11 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.group != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.fd.Fd())
+	}
+	if p.confine != nil {
+		if err := p.confine(cmd); err != nil {
+			return nil, &startError{err}
+		}
 	}
 	// The parent-death signal is sent when the thread that starts the process ends. So that
 	// thread must stay.

@@ -24,8 +24,10 @@ type Options struct {
 	Environ []string
 	// Since is the length of the summary's period.
 	Since time.Duration
-	// Jobs is how many analyses run at once.
+	// Jobs is how many analyses run at once or, with Remote, how many are begun at once.
 	Jobs int
+	// Remote has the failures analysed elsewhere; nil: Command does it, in this process's host.
+	Remote Remote
 	// Budget is the time limit of the night; 0 is none. Time and Memory are the limits for each
 	// failure's processes, Memory in bytes.
 	Budget time.Duration
@@ -67,15 +69,17 @@ type Run struct {
 	NotTrusted int `json:"not_trusted,omitempty"`
 	// Memory is the budget of each failure's processes, in bytes. MemoryBy says how it was
 	// enforced: "cgroup" by the kernel, "polling" by a check ten times a second. Then MemoryWhy
-	// says why no control group could be used.
+	// says why no control group could be used. Both are missing if Fleet's workers say it.
 	Memory    int64                `json:"memory_bytes"`
-	MemoryBy  analysis.Enforcement `json:"memory_by"`
+	MemoryBy  analysis.Enforcement `json:"memory_by,omitempty"`
 	MemoryWhy string               `json:"memory_why,omitempty"`
 	// CPU is the processor time of the analyses, in nanoseconds.
 	CPU time.Duration `json:"cpu_ns"`
 	// PerCoreHour is how many failures can be analysed in an hour of one processor; 0: none
 	// was.
 	PerCoreHour float64 `json:"failures_per_core_hour"`
+	// Fleet describes the workers that did it; nil: this host did.
+	Fleet *Fleet `json:"fleet,omitempty"`
 }
 
 // night is a run in progress.
@@ -83,7 +87,7 @@ type night struct {
 	Options
 	deadline time.Time // zero: none
 	analyser *analysis.Analyser
-	passing  map[build][]string // what failures are compared with, as of the last round
+	passing  map[build][]Place // what failures are compared with, as of the last round
 
 	mu      sync.Mutex
 	run     Run
@@ -91,6 +95,8 @@ type night struct {
 	done    int // those that are done, by any process
 	failure error
 	cancel  context.CancelFunc
+	unable  map[string]bool // entries that no worker can analyse
+	lacking []Unable
 }
 
 // errOver says that the night's budget, not the failure's, has ended an analysis.
@@ -99,15 +105,18 @@ var errOver = errors.New("the night is over")
 // Diagnose diagnoses the failures that are left. When ctx ends, running analyses are stopped
 // and left for another night, and the error is that of the context.
 func Diagnose(ctx context.Context, opts Options) (*Run, error) {
-	if opts.Jobs < 1 {
-		return nil, errors.New("nightly: jobs is not set")
+	if opts.Jobs < 1 || opts.Time <= 0 || opts.Memory <= 0 || opts.Version == "" {
+		return nil, errors.New("nightly: jobs, time, memory or version is not set")
 	}
-	a, err := analysis.Open(analysis.Options{Version: opts.Version, Command: opts.Command, Environ: opts.Environ, Time: opts.Time, Memory: opts.Memory, Scratch: opts.Corpus.Scratch})
-	if err != nil {
-		return nil, err
+	n := &night{Options: opts, unable: map[string]bool{}}
+	if opts.Remote == nil {
+		a, err := analysis.Open(analysis.Options{Version: opts.Version, Command: opts.Command, Environ: opts.Environ, Scratch: opts.Corpus.Scratch})
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close()
+		n.analyser = a
 	}
-	defer a.Close()
-	n := &night{Options: opts, analyser: a}
 	n.run = Run{Version: opts.Version, Started: time.Now().UTC(), Memory: opts.Memory}
 	if opts.Budget > 0 {
 		n.deadline = n.run.Started.Add(opts.Budget)
@@ -120,7 +129,7 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 	inner, cancel := context.WithCancel(ctx)
 	n.cancel = cancel
 	defer cancel()
-	err = n.all(inner)
+	err := n.all(inner)
 	if n.failure != nil {
 		return nil, n.failure
 	}
@@ -131,11 +140,21 @@ func Diagnose(ctx context.Context, opts Options) (*Run, error) {
 		return nil, err
 	}
 	n.run.Ended = time.Now().UTC()
-	n.run.MemoryBy, n.run.MemoryWhy = a.Enforcement()
+	n.describe()
 	if hours := n.run.CPU.Hours(); hours > 0 {
 		n.run.PerCoreHour = float64(n.run.Diagnosed+n.run.Undiagnosed) / hours
 	}
 	return &n.run, nil
+}
+
+// describe adds how the analyses were done.
+func (n *night) describe() {
+	if n.Remote == nil {
+		n.run.MemoryBy, n.run.MemoryWhy = n.analyser.Enforcement()
+		return
+	}
+	n.run.Fleet = n.Remote.Fleet()
+	n.run.Fleet.Unable = n.lacking
 }
 
 // others is how long to wait for the claims of another process.
@@ -186,6 +205,7 @@ func (n *night) left(ctx context.Context) ([]corpus.Entry, error) {
 	n.passing = n.comparable(all)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	todo = slices.DeleteFunc(todo, func(e corpus.Entry) bool { return n.unable[e.ID] })
 	found := len(todo)
 	todo = slices.DeleteFunc(todo, func(e corpus.Entry) bool { return !n.trusts(&e) })
 	n.run.NotTrusted = found - len(todo)
@@ -203,13 +223,17 @@ func (n *night) trusts(e *corpus.Entry) bool {
 // round distributes the failures to as many workers as there are jobs. It reports whether this
 // night could claim one of them.
 func (n *night) round(ctx context.Context, list []corpus.Entry) bool {
-	next := make(chan corpus.Entry)
+	type turn struct {
+		entry    corpus.Entry
+		priority int
+	}
+	next := make(chan turn)
 	var group sync.WaitGroup
 	var began bool
 	for range n.Jobs {
 		group.Go(func() {
-			for e := range next {
-				mine, err := n.one(ctx, &e)
+			for t := range next {
+				mine, err := n.one(ctx, &t.entry, t.priority)
 				n.mu.Lock()
 				began = began || mine
 				if err != nil && n.failure == nil && ctx.Err() == nil {
@@ -220,11 +244,11 @@ func (n *night) round(ctx context.Context, list []corpus.Entry) bool {
 			}
 		})
 	}
-	for _, e := range list {
+	for i, e := range list {
 		if ctx.Err() != nil || n.over() {
 			break
 		}
-		next <- e
+		next <- turn{e, i + 1}
 	}
 	close(next)
 	group.Wait()
@@ -233,7 +257,7 @@ func (n *night) round(ctx context.Context, list []corpus.Entry) bool {
 
 // one claims a failure, analyses it and stores the result. It reports whether this process got
 // the claim. An error ends the night.
-func (n *night) one(ctx context.Context, e *corpus.Entry) (bool, error) {
+func (n *night) one(ctx context.Context, e *corpus.Entry, priority int) (bool, error) {
 	if ctx.Err() != nil || n.over() {
 		return false, nil
 	}
@@ -244,16 +268,24 @@ func (n *night) one(ctx context.Context, e *corpus.Entry) (bool, error) {
 		return false, err
 	}
 	n.say(e, nil)
-	result, err := n.analyse(ctx, e)
+	result, err := n.analyse(ctx, e, priority)
 	if err != nil {
 		// It does not use ctx, which may have ended the analysis.
 		released := n.Corpus.Release(context.WithoutCancel(ctx), e.ID)
+		var unable *UnableError
+		if errors.As(err, &unable) {
+			n.noteUnable(e.ID, unable.Lack)
+			err = nil
+		}
 		if errors.Is(err, errOver) {
 			err = nil
 		}
 		return true, errors.Join(err, released)
 	}
 	err = n.Corpus.Finish(context.WithoutCancel(ctx), e.ID, *result)
+	if err == nil || errors.Is(err, corpus.ErrTaken) {
+		err = errors.Join(err, n.stored(ctx, e.ID))
+	}
 	if errors.Is(err, corpus.ErrTaken) {
 		return true, nil // it was removed meanwhile
 	}

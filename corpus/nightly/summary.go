@@ -13,7 +13,7 @@ import (
 
 // SummaryVersion is the version of Summary's JSON, MAJOR.MINOR. reports/schema/nightly-1.json
 // describes it.
-const SummaryVersion = "1.5"
+const SummaryVersion = "1.6"
 
 // Summary is the report of a night.
 type Summary struct {
@@ -138,6 +138,9 @@ func (s *Summary) eachText(text, source func(string) string) {
 		}
 	}
 	each(&s.Corpus, &s.Run.MemoryWhy)
+	if s.Run.Fleet != nil {
+		s.Run.Fleet.eachText(each)
+	}
 	for _, list := range [][]Group{s.New, s.Back, s.Known, s.Fixed} {
 		for i := range list {
 			g := &list[i]

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"diagnose/corpus/analysis"
 	"diagnose/internal/wording"
 )
 
@@ -33,14 +32,10 @@ func (s *Summary) facts() []fact {
 	} else {
 		list = append(list, fact{name: "diagnosed", text: "nothing was left to be diagnosed by diagnose " + r.Version})
 	}
-	if r.Memory > 0 {
-		text := fmt.Sprintf("at most %d MiB for each failure, ", r.Memory>>20)
-		if r.MemoryBy == analysis.MemoryGrouped {
-			text += "kept by the kernel (a control group each)"
-		} else {
-			text += "looked at ten times a second, for " + r.MemoryWhy
-		}
-		list = append(list, fact{name: "memory", text: text})
+	if r.Fleet != nil {
+		list = append(list, r.Fleet.facts(r.Memory)...)
+	} else if r.Memory > 0 {
+		list = append(list, fact{name: "memory", text: budget(r.Memory, r.MemoryBy, r.MemoryWhy)})
 	}
 	if r.NotReached > 0 {
 		list = append(list, fact{name: "not reached", text: fmt.Sprintf("the budget was over before %s; the next night continues with them", wording.Count(r.NotReached, "failure")), alarm: true})
