@@ -51,7 +51,7 @@ programs: secrets are not removed.
 		RunE:              f.pushEntries,
 	}
 	f.corpusListFlags.register(c)
-	f.engine.register(c, "engine", "`URL` of the engine, as nats://HOST:4222 or tls://HOST:4222")
+	f.engine.register(c, "engine", engineURLUsage)
 	f.registerFilter(c)
 	c.Flags().BoolVar(&f.bare, "without-diagnoses", false, "leave out the diagnoses")
 	f.registerFormat(c)
@@ -165,7 +165,7 @@ Nothing that was fetched is executed by pull. The entries are kept as imported, 
 	}
 	f.maxGiB = 64
 	f.register(c)
-	f.engine.register(c, "engine", "`URL` of the engine, as nats://HOST:4222 or tls://HOST:4222")
+	f.engine.register(c, "engine", engineURLUsage)
 	f.registerLabels(c, "`key=value` that entries must have; may be repeated")
 	c.Flags().StringVar(&f.filter.Program, "program", "", "`name` of the executable")
 	c.Flags().Var(&f.since, "since", "what failed within this `time`, as in 12h or 7d")

@@ -10,6 +10,12 @@ import (
 	"diagnose/fleet/engine"
 )
 
+// engineVariable names the engine that is used where no flag does.
+const engineVariable = "DIAGNOSE_ENGINE"
+
+// engineURLUsage is the usage of --engine.
+const engineURLUsage = "`URL` of the engine, as nats://HOST:4222 or tls://HOST:4222; several of one cluster with commas"
+
 // engineHelp belongs to the help of each command that uses an engine.
 const engineHelp = `
 Environment, for flags that are not given:
@@ -50,7 +56,7 @@ func (f *engineFlags) register(c *cobra.Command, urlFlag, usage string) {
 func (f *engineFlags) chosen() (engine.Options, error) {
 	o := f.options
 	for name, field := range map[string]*string{
-		"DIAGNOSE_ENGINE": &o.URL, "DIAGNOSE_ENGINE_CREDENTIALS": &o.Credentials, "DIAGNOSE_ENGINE_CA": &o.CA,
+		engineVariable: &o.URL, "DIAGNOSE_ENGINE_CREDENTIALS": &o.Credentials, "DIAGNOSE_ENGINE_CA": &o.CA,
 		"DIAGNOSE_ENGINE_CERT": &o.Cert, "DIAGNOSE_ENGINE_KEY": &o.Key, "DIAGNOSE_TEAM": &o.Team,
 	} {
 		*field = cmp.Or(*field, os.Getenv(name))
@@ -64,13 +70,20 @@ func (f *engineFlags) chosen() (engine.Options, error) {
 	return o, nil
 }
 
-// with connects to the engine, for one use.
-func (f *engineFlags) with(ctx context.Context, use func(*engine.Engine) error) error {
+// named reports whether an engine is named, by its flag or in the environment.
+func (f *engineFlags) named() bool { return f.options.URL != "" || os.Getenv(engineVariable) != "" }
+
+func (f *engineFlags) connect(ctx context.Context) (*engine.Engine, error) {
 	o, err := f.chosen()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := engine.Connect(ctx, o)
+	return engine.Connect(ctx, o)
+}
+
+// with connects to the engine, for one use.
+func (f *engineFlags) with(ctx context.Context, use func(*engine.Engine) error) error {
+	e, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}

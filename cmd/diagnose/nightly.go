@@ -23,10 +23,12 @@ func (*newCauseError) Error() string { return "there are new causes" }
 
 type nightlyFlags struct {
 	corpusFlags
+	engineFlags
 	redactFlag
 	suppressFlag
 	since, budget, time days
-	jobs                int
+	jobs, workers       int
+	patience            days
 	memory              int64
 	out                 string
 	retry               bool
@@ -39,7 +41,7 @@ type nightlyFlags struct {
 const nightlyName = "nightly"
 
 func newNightly() *cobra.Command {
-	f := &nightlyFlags{since: days(24 * time.Hour), time: days(10 * time.Minute)}
+	f := &nightlyFlags{since: days(24 * time.Hour), time: days(10 * time.Minute), patience: days(2 * time.Minute)}
 	c := &cobra.Command{
 		Use:   nightlyName,
 		Short: "Diagnose the new failures of a corpus, and sum them up",
@@ -72,6 +74,13 @@ it, --out has a directory of issues. The token is in the environment's
 tracker does not answer, the next night tries again; the exit status does not depend on
 it.
 
+With --engine the failures are put into a queue for 'diagnose worker' on any hosts, in
+the same order and with the same budget. The night sends what a worker needs, waits,
+and stores the results in the corpus; an interrupted one takes the rest out of the
+queue. What no worker can diagnose is named in the summary when --patience is over.
+What three tries did not finish is set aside. --workers has the same with a queue and
+workers in this process.
+` + engineHelp + `
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
 
@@ -80,21 +89,25 @@ Exit status:
       0  no cause is new or back
       1  the tool itself failed
       2  the command line is wrong
-      3  there is no such corpus
+      3  there is no such corpus, or the engine does not answer
       4  there is a new cause, or one that was fixed is back
     130  it was interrupted; the next night continues`,
 		Example: `  diagnose nightly --corpus /srv/failures --budget 2h --out /srv/failures-report
   diagnose nightly --since 7d --jobs 4 --format json
   diagnose nightly --format html >night.html
+  diagnose nightly --engine nats://queue.example.org:4222 --budget 6h
   diagnose nightly --tracker gitlab:group/project --tracker-token-file ~/.token --dry-run`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return f.runNightly(c) },
 	}
-	f.register(c)
+	f.corpusFlags.register(c)
 	flags := c.Flags()
 	flags.Var(&f.since, "since", "`time` that the summary looks at, as in 24h or 7d")
-	flags.IntVar(&f.jobs, "jobs", max(1, runtime.NumCPU()/2), "how `many` failures are diagnosed at once")
+	flags.IntVar(&f.jobs, "jobs", max(1, runtime.NumCPU()/2), "how `many` failures are diagnosed at once; with --engine, are in the queue: 256")
+	f.engineFlags.register(c, "engine", engineURLUsage)
+	flags.IntVar(&f.workers, "workers", 0, "diagnose by so `many` workers with a queue in this process")
+	flags.Var(&f.patience, "patience", "`time` to wait for a worker that can diagnose a failure")
 	flags.Var(&f.budget, "budget", "bound the `time` of the night, as in 2h; the rest is left to the next one")
 	flags.Var(&f.time, "time", "bound the `time` of each failure")
 	flags.Int64Var(&f.memory, "memory", 4096, "bound the memory of each failure's processes, in `MiB`")
@@ -110,7 +123,7 @@ Exit status:
 	f.registerSuppressions(c)
 	f.registerRedact(c)
 	f.registerNightFormat(c)
-	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "tracker", "tracker-new"} {
+	for _, name := range []string{"since", "jobs", "budget", "time", "memory", "workers", "patience", "tracker", "tracker-new"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 	return c
@@ -137,10 +150,20 @@ func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 			return usagef("--out: %w", err)
 		}
 	}
-	return f.with(c, corpus.Change, func(store *corpus.Corpus) error {
+	return f.corpusFlags.with(c, corpus.Change, func(store *corpus.Corpus) error {
+		workers, err := f.openWorkers(c.Context(), store)
+		if err != nil {
+			return err
+		}
+		if workers != nil {
+			defer workers.close()
+			if !c.Flags().Changed("jobs") {
+				f.jobs = mostQueued
+			}
+		}
 		tell := newNightProgress(os.Stderr, f.redaction)
 		run, err := nightly.Diagnose(c.Context(), nightly.Options{Corpus: store, Version: version(), Command: []string{exe}, Since: time.Duration(f.since),
-			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, TrustImported: f.trust, Progress: tell.step})
+			Jobs: f.jobs, Budget: time.Duration(f.budget), Time: time.Duration(f.time), Memory: f.memory << 20, Retry: f.retry, TrustImported: f.trust, Progress: tell.step, Remote: workers.remote()})
 		tell.clear()
 		if err != nil {
 			return err
@@ -205,6 +228,12 @@ func (f *nightlyFlags) check(c *cobra.Command) error {
 		return usagef("--jobs takes a whole number from 1 on, not %d", f.jobs)
 	case f.memory < 16 || f.memory > 1<<30:
 		return usagef("--memory takes a number of MiB from 16 on, not %d", f.memory)
+	case f.workers < 0 || f.workers > 1024:
+		return usagef("--workers takes a whole number up to 1024, not %d", f.workers)
+	case f.workers > 0 && f.options.URL != "":
+		return usagef("--workers has an engine in this process; leave out --engine")
+	case f.patience <= 0:
+		return usagef("--patience takes a time above zero, as in 5m")
 	case f.issues < 0:
 		return usagef("--tracker-new takes a whole number, not %d", f.issues)
 	case f.time <= 0 || f.since <= 0:

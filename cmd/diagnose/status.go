@@ -32,7 +32,8 @@ func exitStatus(err error) int {
 func unusable(err error) bool {
 	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) || is[*engine.InputError](err) || corpus.IsDamaged(err) ||
 		is[*eventlog.InputError](err) || is[*record.ManifestError](err) || is[*eventlog.VersionError](err) ||
-		is[*eventlog.CutError](err) || is[*eventlog.CorruptError](err)
+		is[*eventlog.CutError](err) || is[*eventlog.CorruptError](err) ||
+		is[*engine.InputError](err) || is[*engine.UnreachableError](err) || is[*engine.DeniedError](err)
 }
 
 func is[T error](err error) bool {
