@@ -79,7 +79,7 @@ var allowed = map[string]string{
 	"diagnosis/driver":    "agent image image/object image/debuginfo image/ptmalloc image/value image/unwind image/x86 image/x86/heights canary canary/heapjudge canary/mallocjudge canary/mallocsum canary/stackjudge staticscan diagnosis/failure image/gocore diagnosis/ending replay/explore replay/record replay diagnosis/verdict watchtrace internal/futex replay/record/eventlog diagnosis/severity image/allocator diagnosis/racereport image/pyframes diagnosis/expected canary/containerjudge",
 	"corpus":              "evidence/signature replay/record evidence/suppress",
 	"reports":             "evidence/signature reports/secrets",
-	"reports/tracker":     "reports",
+	"reports/tracker":     "reports internal/privatefile",
 	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
 	"corpus/nightly":      "corpus evidence/signature evidence/suppress reports reports/tracker corpus/analysis",
 	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work",

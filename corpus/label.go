@@ -3,6 +3,8 @@ package corpus
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,4 +46,38 @@ func setLabels(ctx context.Context, tx *sql.Tx, id string, labels map[string]str
 		}
 	}
 	return nil
+}
+
+// Label sets labels of an entry, and removes those with the given keys. It fails with an
+// *InputError if there is no such entry, or if a label has not the form of one.
+func (c *Corpus) Label(ctx context.Context, id string, set map[string]string, remove []string) error {
+	if err := checkLabels(set); err != nil {
+		return err
+	}
+	return c.change(ctx, func(tx *sql.Tx) error {
+		var there bool
+		if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM entries WHERE id = ?)", id).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return inputf("the corpus has no entry %q", id)
+		}
+		var changes []string
+		for _, k := range remove {
+			done, err := tx.ExecContext(ctx, "DELETE FROM labels WHERE entry = ? AND key = ?", id, k)
+			if err != nil {
+				return err
+			}
+			if n, err := done.RowsAffected(); err != nil {
+				return err
+			} else if n > 0 {
+				changes = append(changes, "without "+k)
+			}
+		}
+		for k, v := range set {
+			changes = append(changes, k+"="+v)
+		}
+		slices.Sort(changes)
+		return errors.Join(setLabels(ctx, tx, id, set), note(ctx, tx, id, "labelled", strings.Join(changes, ", ")))
+	})
 }

@@ -87,3 +87,35 @@ func (r *reported) Tracked(ctx context.Context, tracker, digest string) (Tracked
 	t.Last, t.At = time.Unix(0, last).UTC(), time.Unix(0, at).UTC()
 	return t, nil
 }
+
+// Ticket is the report of a cluster to one tracker.
+type Ticket struct {
+	// Tracker is the tracker's name.
+	Tracker string
+	Tracked
+}
+
+// Tickets returns all that trackers were told, by the digest of the cluster, and for each in the
+// order of the trackers' names.
+func (r *reported) Tickets(ctx context.Context) (map[string][]Ticket, error) {
+	rows, err := r.store.db.QueryContext(ctx, "SELECT digest, tracker, issue, url, attached, count, last, at FROM tracked WHERE issue <> '' ORDER BY digest, tracker")
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	defer rows.Close()
+	all := map[string][]Ticket{}
+	for rows.Next() {
+		var digest string
+		var t Ticket
+		var last, at int64
+		if err := rows.Scan(&digest, &t.Tracker, &t.Issue, &t.URL, &t.Attached, &t.Count, &last, &at); err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		t.Last, t.At = time.Unix(0, last).UTC(), time.Unix(0, at).UTC()
+		all[digest] = append(all[digest], t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	return all, nil
+}

@@ -1,4 +1,5 @@
-// Package privatefile writes files that hold memory of a process. A file appears under its name as
+// Package privatefile reads and writes files for their owner alone. It reads secrets, and writes
+// files that hold memory of a process. A file appears under its name as
 // a whole or not at all, is readable by its owner alone, and replaces any old file of the name: a
 // file that others may read, or a symbolic link, is replaced and neither written to nor followed.
 package privatefile

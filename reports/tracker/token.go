@@ -3,12 +3,10 @@ package tracker
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"diagnose/internal/privatefile"
 )
 
 // The environment variables for the token, for a file that has it, and for its account, which
@@ -58,26 +56,7 @@ func Token(file string) (Secret, error) {
 const mostToken = 4096
 
 func tokenFile(name string) (Secret, error) {
-	// Opening a pipe would wait for its writer.
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return Secret{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return Secret{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return Secret{}, fmt.Errorf("%s is no regular file", name)
-	}
-	if mode := info.Mode().Perm(); mode&0o027 != 0 {
-		return Secret{}, fmt.Errorf("%s can be read by everybody or changed by others (mode %#o); chmod 600 makes it safe", name, mode)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return Secret{}, fmt.Errorf("%s belongs to another user", name)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, mostToken+2))
+	text, err := privatefile.ReadSecret(name, mostToken+2)
 	if err != nil {
 		return Secret{}, err
 	}
