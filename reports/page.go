@@ -40,6 +40,12 @@ func WritePage(w io.Writer, p Page) error {
 	return writeHTML(w, page)
 }
 
+// Style is the style sheet of the reports, for pages that are more than a Page.
+func Style() string { return htmlStyle }
+
+// SourceHash is a style or a script as a policy names it (CSP level 3, 2.3.1).
+func SourceHash(text string) string { return sourceHash(text) }
+
 // Span makes text from the target fit for a terminal, for one line, and for a reader:
 // it is clean, and cut after 2,000 bytes, which it says.
 func Span(text string) string { return cutSpan(Clean(text)) }
