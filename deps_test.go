@@ -85,9 +85,8 @@ var allowed = map[string]string{
 	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work fleet/page",
 	"corpus/analysis":     "corpus evidence/signature reports",
 	"fleet/work":          "corpus corpus/analysis corpus/nightly fleet/engine image/object replay/record",
-	"fleet/engine": "",
-	"fleet/share":  "corpus fleet/engine",
-	"corpus/analysis":     "corpus evidence/signature reports",
+	"fleet/engine":        "",
+	"fleet/share":         "corpus fleet/engine",
 	"fleet/page":          "corpus corpus/nightly evidence/suppress reports",
 
 	"internal/privatefile": "",
