@@ -77,6 +77,9 @@ func (s *Server) causePage(q *request) error {
 	data.FirstVersion, data.FirstCommit = st.firstSeen(c, versionOf), st.firstSeen(c, labelled(commitLabel))
 	shown, p := paged(list, path, sel)
 	data.Rows, data.Pages = s.rows(shown), p
+	for i := range data.Rows {
+		data.Rows[i].Summary = "" // the page has it above
+	}
 	data.Report = c.reported() != ""
 	return s.show(q, "cause", data)
 }

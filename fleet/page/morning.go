@@ -9,7 +9,7 @@ import (
 )
 
 // The periods that the morning page offers.
-var periods = []period{{"1d", "a day", 24 * time.Hour}, {"3d", "3 days", 72 * time.Hour}, {"7d", "a week", 7 * 24 * time.Hour}, {"30d", "30 days", 30 * 24 * time.Hour}}
+var periods = []period{{"1d", "day", 24 * time.Hour}, {"3d", "3 days", 72 * time.Hour}, {"7d", "week", 7 * 24 * time.Hour}, {"30d", "30 days", 30 * 24 * time.Hour}}
 
 // period is a time before now, with its name in addresses and its title for readers.
 type period struct {

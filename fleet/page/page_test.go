@@ -49,6 +49,7 @@ func TestPagesSay(t *testing.T) {
 		"/test?name=TestQueue%2Fparallel": {"8 of 40", "20 %", "Flaky", "333333333", "0 % of 20 runs", "40 % of 20 runs", "inferred"},
 		"/tests":                          {"TestQueue/parallel", "flaky", "after 2222222222bb, with 3333333333cc"},
 		"/search?q=LOCK_A+deadlock":       {"deadlock in server", "1 to 1 of 1"},
+		"/search?q=handle_LOGIN":          {"1 to 4 of 4"}, // a function that only the reports name
 		"/search?q=web-3":                 {"heap-overflow in server"},
 		"/failure/" + digest(34):          {"not removed from it", "/archive"},
 	} {

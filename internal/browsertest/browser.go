@@ -214,6 +214,14 @@ func (b *Browser) OpenFile(file string) {
 	b.navigate("file://" + file)
 }
 
+// Visit loads a page of a server.
+func (b *Browser) Visit(url string) {
+	b.T.Helper()
+	b.navigate("about:blank")
+	b.events = nil
+	b.navigate(url)
+}
+
 // Loaded waits for the page that a link leads to.
 func (b *Browser) Loaded() {
 	b.T.Helper()
@@ -292,6 +300,21 @@ func (b *Browser) Press(key string) {
 func (b *Browser) PointAt(x, y float64) {
 	b.T.Helper()
 	b.Call("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
+}
+
+// Drag presses the main button at a place, moves the pointer to another one and releases the
+// button; between equal places it is a click.
+func (b *Browser) Drag(fromX, fromY, toX, toY float64) {
+	b.T.Helper()
+	mouse := func(kind string, x, y float64, buttons int) {
+		b.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1}, nil)
+	}
+	mouse("mousePressed", fromX, fromY, 1)
+	if fromX != toX || fromY != toY {
+		mouse("mouseMoved", (fromX+toX)/2, (fromY+toY)/2, 1)
+		mouse("mouseMoved", toX, toY, 1)
+	}
+	mouse("mouseReleased", toX, toY, 0)
 }
 
 // ScreenshotVariable is a directory that the pages' pictures are put into, for
