@@ -35,7 +35,7 @@ func (s *Server) changeLabels(q *request) error {
 	if err := c.Label(q.Context(), e.ID, set, remove); err != nil {
 		return err
 	}
-	s.keep.forget()
+	s.keep.relabel(e.ID, set, remove)
 	http.Redirect(q.w, q.Request, "/failure/"+e.ID, http.StatusSeeOther)
 	return nil
 }

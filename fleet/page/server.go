@@ -126,6 +126,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, certificate, key str
 	// An answer that is being made ends with the server, not with ctx: it gets endTime.
 	server := &http.Server{Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: answerTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: mostHeader, ErrorLog: s.opts.Log}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.keep.follow(following, func(err error) { s.opts.Log.Print(reports.Message("the corpus: " + err.Error())) })
 	ended := make(chan error, 1)
 	go func() {
 		if certificate != "" {

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -60,41 +61,105 @@ type keeper struct {
 
 	mu   sync.Mutex
 	last *state
+	// followed says that follow keeps last up to date.
+	followed bool
 }
 
-// state returns the state of the corpus. One request at a time makes a new one if the corpus was
-// changed.
+// state returns the state of the corpus: the last one if it is followed, else one that is looked
+// for now. One request at a time makes a new one if the corpus was changed.
 func (k *keeper) state(ctx context.Context) (*state, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.now()
-	if k.last != nil && now.Sub(k.last.looked) < fresh {
+	if k.last != nil && (k.followed || k.now().Sub(k.last.looked) < fresh) {
 		return k.last, nil
 	}
+	next, err := k.next(ctx, k.last)
+	if err == nil {
+		k.last = next
+	}
+	return next, err
+}
+
+// next returns the state after another one, which may be nil: the same if the corpus was not changed.
+func (k *keeper) next(ctx context.Context, last *state) (*state, error) {
+	now := k.now()
 	revision, err := k.corpus.Revision()
 	if err != nil {
 		return nil, err
 	}
-	if k.last != nil && k.last.revision == revision && now.Sub(k.last.made) < stale {
-		next := *k.last
-		next.looked = now
-		k.last = &next
-		return k.last, nil
+	if last != nil && last.revision == revision && now.Sub(last.made) < stale {
+		same := *last
+		same.looked = now
+		return &same, nil
 	}
 	s, err := k.read(ctx, now)
 	if err != nil {
 		return nil, err
 	}
 	s.revision = revision // from before the read: a later change is seen the next time
-	k.last = s
 	return s, nil
 }
 
-// forget has the next request read the corpus again.
-func (k *keeper) forget() {
+// follow looks for changes until ctx ends, so that no request waits for a large corpus to be read. A
+// corpus that is changed all the time costs a tenth of a processor. An error is told once; the last
+// state stays.
+func (k *keeper) follow(ctx context.Context, tell func(error)) {
+	told := ""
+	for pause := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		k.mu.Lock()
+		last := k.last
+		k.mu.Unlock()
+		began := time.Now()
+		next, err := k.next(ctx, last)
+		pause = max(fresh, 9*time.Since(began))
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			if err.Error() != told {
+				tell(err)
+			}
+			told = err.Error()
+			continue
+		}
+		told = ""
+		k.mu.Lock()
+		if k.last == last { // else a label was changed meanwhile, which the next look sees
+			k.last = next
+		}
+		k.followed = true
+		k.mu.Unlock()
+	}
+}
+
+// relabel gives an entry other labels in the present state, which the database already has.
+func (k *keeper) relabel(id string, set map[string]string, remove []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last = nil
+	if k.last == nil {
+		return
+	}
+	i, ok := k.last.byID[id]
+	if !ok {
+		return
+	}
+	next := *k.last
+	next.revision = corpus.Revision{} // all that follows from labels is made again
+	next.entries = slices.Clone(next.entries)
+	e := &next.entries[i]
+	labels := map[string]string{}
+	maps.Copy(labels, e.Labels)
+	for _, key := range remove {
+		delete(labels, key)
+	}
+	maps.Copy(labels, set)
+	e.Labels = labels
+	k.last = &next
 }
 
 func (k *keeper) read(ctx context.Context, now time.Time) (*state, error) {
