@@ -3,6 +3,7 @@ package evidence
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // PatternKind is an order of accesses to one variable by two contexts, of which
@@ -213,9 +214,16 @@ func (e *Experiment) Agrees() bool {
 	return e.Undecided == "" && e.Runs > 0 && e.Failed == want
 }
 
+// Supported reports whether an experiment supports the cause: a changed run came out as expected, each time.
+func (c *Cause) Supported() bool {
+	return slices.ContainsFunc(c.Experiments, func(e Experiment) bool { return !e.Control && e.Agrees() })
+}
+
 // Cause is what the recording says the failure came from.
 type Cause struct {
 	Kind CauseKind `json:"kind"`
+	// Basis is what the cause rests on.
+	Basis Basis `json:"basis,omitempty"`
 	// Summary is one sentence without a final stop, with variable and line;
 	// Variable is in the program's terms.
 	Summary  string `json:"summary"`

@@ -67,7 +67,28 @@ func (c *chain) cause() *evidence.Cause {
 	}
 	out.Story = c.story()
 	out.Open = c.openEnd()
+	out.Basis = c.basis(out.Kind)
 	return out
+}
+
+// basis is what a chain of this kind rests on.
+func (c *chain) basis(kind evidence.CauseKind) evidence.Basis {
+	last := &c.links[len(c.links)-1]
+	switch steps := last.store.Steps; {
+	case evidence.BasisOf(kind) != "":
+		return evidence.BasisOf(kind)
+	case c.outside != nil:
+		return evidence.BasisBounds
+	case kind == evidence.CauseBadInput:
+		return evidence.BasisInput
+	case last.returned != nil:
+		return evidence.BasisResult
+	case c.counted() >= 0:
+		return evidence.BasisCount
+	case len(steps) > 0 && steps[len(steps)-1].Kind == evidence.OriginConstant:
+		return evidence.BasisConstant
+	}
+	return evidence.BasisStore
 }
 
 // openEnd says why the chain ends before a place that is known to be wrong; empty: it does not.
@@ -436,11 +457,11 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 		return nil
 	}
 	if c.neverStored {
-		kind := evidence.CauseUninitialised
+		kind, basis := evidence.CauseUninitialised, evidence.BasisUndefined
 		if c.initialised {
-			kind = evidence.CauseBadValue
+			kind, basis = evidence.CauseBadValue, evidence.BasisInitial
 		}
-		return &evidence.Cause{Kind: kind, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+		return &evidence.Cause{Kind: kind, Basis: basis, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
 			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
 	}
 	if c.afterFree() {

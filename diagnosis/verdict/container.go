@@ -40,7 +40,7 @@ func (c *chain) endOfTree() *evidence.Cause {
 		if s, ok := c.Process.SymbolAt(at - wordSize); ok && at-wordSize-s.Addr < evidence.Addr(max(s.Size, 1)) {
 			name = evidence.ShortName(s.Name)
 		}
-		out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: name + ".end()", Site: c.Case.Failure.Site, Proof: evidence.FromCore}
+		out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: name + ".end()", Site: c.Case.Failure.Site, Proof: evidence.FromCore}
 		out.Summary = fmt.Sprintf("the value was read through the end() of %s, which is no element: the key that the program searched for is not among its %s", name, wording.Count(count, "element"))
 		out.Story = []evidence.CauseStep{{Text: out.Summary, Site: out.Site, Proof: evidence.FromCore}}
 		return out

@@ -55,7 +55,7 @@ func (c *chain) calls(pc evidence.Addr) bool {
 // deadCause is for a value that was read from the frame of a function that had returned.
 func (c *chain) deadCause() *evidence.Cause {
 	last := &c.links[0]
-	out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisLifetime, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
 	reader := "the failing instruction"
 	if out.Site != nil {
 		reader = siteText(out.Site)

@@ -111,6 +111,6 @@ func (w *work) leadTo(r *provenance.Reasons, happened string) {
 		return
 	}
 	nearest := steps[len(steps)-1].Site
-	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
+	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
 		Summary: "the condition at " + siteText(nearest) + " decided that " + happened})
 }

@@ -38,7 +38,7 @@ func (w *work) ofNoElements() {
 	if site == nil {
 		return
 	}
-	lead := evidence.Cause{Kind: evidence.CauseBadValue, Site: site, Proof: evidence.Replayed, Open: evidence.OpenEmpty,
+	lead := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Site: site, Proof: evidence.Replayed, Open: evidence.OpenEmpty,
 		Summary: fmt.Sprintf("the condition at %s let element 0 pass, with a limit of 0", siteText(site))}
 	if excess.Size > 0 {
 		lead.Summary = fmt.Sprintf("%s made a size of %d of one of 0", siteText(site), excess.Size)

@@ -212,7 +212,7 @@ func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
 // cause says what a way found; nil if that names no place.
 func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	named := telling(w)
-	out := &evidence.Cause{Kind: x.kind(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
+	out := &evidence.Cause{Kind: x.kind(named), Basis: basis(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
 	if out.Site == nil {
 		return nil
 	}
@@ -265,6 +265,33 @@ func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
 		return evidence.CauseHeapOverflow
 	}
 	return evidence.CauseBadValue
+}
+
+// basis is what a cause that names a way rests on.
+func basis(w *provenance.Way) evidence.Basis {
+	switch w.End {
+	case provenance.Input:
+		return evidence.BasisInput
+	case provenance.Returned:
+		return evidence.BasisResult
+	case provenance.Unset:
+		return evidence.BasisUndefined
+	case provenance.Freed:
+		return evidence.BasisLifetime
+	case provenance.Outside:
+		return evidence.BasisBounds
+	case provenance.Pieces, provenance.Overwrote:
+		return evidence.BasisOverwritten
+	case provenance.Made:
+		return evidence.BasisType
+	case provenance.Loop:
+		return evidence.BasisCount
+	case provenance.Initial:
+		return evidence.BasisInitial
+	case provenance.Constant:
+		return evidence.BasisConstant
+	}
+	return evidence.BasisStore
 }
 
 // summary is the cause in a sentence.

@@ -32,7 +32,7 @@ func (w *work) unpassed() bool {
 		return false
 	}
 	text := fmt.Sprintf("%s calls %s with a format that is no constant, and it takes an argument that the call does not have", siteText(site), f.Function)
-	cause := evidence.Cause{Kind: evidence.CauseBadValue, Variable: f.Variable, Site: site, Proof: evidence.Replayed, Summary: text}
+	cause := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisType, Variable: f.Variable, Site: site, Proof: evidence.Replayed, Summary: text}
 	if at := strings.IndexByte(f.Text, '%'); at >= 0 {
 		way := provenance.Value(x.trace, x.program, flow.Memory(f.Addr+evidence.Addr(at), 1), call)
 		if cause.Story = x.story(way); way.End == provenance.Input {

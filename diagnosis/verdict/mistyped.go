@@ -73,6 +73,6 @@ func (x *exact) mistypedCause(m *staticscan.Mistyped, call int, value uint64) *e
 	}
 	text := fmt.Sprintf("%s passes %s, of type %s, for the parameter %s, of type %s", siteText(site), m.Argument, m.ArgumentType, m.Parameter, m.ParameterType)
 	told := fmt.Sprintf("%s called the function with %s in place of a %s", siteText(site), valueText(value), m.ParameterType)
-	return &evidence.Cause{Kind: evidence.CauseBadValue, Variable: m.Parameter, Site: site, Proof: evidence.Replayed, Summary: text,
+	return &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisType, Variable: m.Parameter, Site: site, Proof: evidence.Replayed, Summary: text,
 		Story: []evidence.CauseStep{x.step(told, site)}}
 }

@@ -86,7 +86,7 @@ func outsideText(o *staticscan.Outside) string {
 // anything was stored to.
 func (c *chain) outsideCause() *evidence.Cause {
 	site := c.outside.Site
-	out := &evidence.Cause{Kind: evidence.CauseBadValue, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside), Outside: outsideAccess(c.outside)}
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside), Outside: outsideAccess(c.outside)}
 	if c.outside.Index.Pointer != "" {
 		out.Variable = c.outside.Index.Pointer
 	}

@@ -66,7 +66,7 @@ func (x *exact) argument(n int, register x86.Reg, name string) *evidence.Cause {
 		if site == nil {
 			return nil
 		}
-		cause = &evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: site, Proof: evidence.Replayed, Open: evidence.OpenOrigin, Story: x.story(way)}
+		cause = &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Variable: name, Site: site, Proof: evidence.Replayed, Open: evidence.OpenOrigin, Story: x.story(way)}
 	}
 	if cause != nil {
 		cause.Summary = fmt.Sprintf("%s gave %s its value %s", siteText(cause.Site), name, valueText(x.trace.Register(n, register)))

@@ -293,7 +293,7 @@ func (w *work) sameArgument(rec *record.Recording, text string) string {
 // givenCause is for a bad value that came in with the program's start, and that no
 // store handed on.
 func (c *chain) givenCause() *evidence.Cause {
-	out := &evidence.Cause{Kind: evidence.CauseBadInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
+	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
 	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
 	out.Summary = fmt.Sprintf("the bad value is input: %s", c.end)
 	if steps := c.Case.Failure.Origin; c.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {
@@ -322,11 +322,11 @@ func (w *work) fromOrigin() {
 	if !isName(name) {
 		name = "the bad value"
 	}
-	var open evidence.OpenEnd
+	basis, open := evidence.BasisConstant, evidence.OpenEnd("")
 	if !constant {
-		open = evidence.OpenCall
+		basis, open = evidence.BasisResult, evidence.OpenCall
 	}
-	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Variable: name, Site: last.Site, Proof: evidence.Inferred, Open: open,
+	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: basis, Variable: name, Site: last.Site, Proof: evidence.Inferred, Open: open,
 		Summary: fmt.Sprintf("%s comes from %s: %s", name, siteText(last.Site), last.Text),
 		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
 }

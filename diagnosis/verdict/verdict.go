@@ -152,6 +152,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.leadOfConditions()
 	w.rank()
 	w.ofNoElements()
+	w.setBases()
 	w.setLeadsApart()
 	w.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
@@ -309,6 +310,15 @@ func (w *work) setLeadsApart() {
 		}
 	}
 	w.out.Causes = slices.DeleteFunc(w.out.Causes, lead)
+}
+
+// setBases gives causes the basis that their kind has, where the code that made them has given none.
+func (w *work) setBases() {
+	for c := range w.out.Told() {
+		if c.Basis == "" {
+			c.Basis = evidence.BasisOf(c.Kind)
+		}
+	}
 }
 
 // reword hands all sentences of the causes to evidence.Say, as what they are made of is
