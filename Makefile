@@ -10,7 +10,7 @@ export CGO_ENABLED = 0
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -102,6 +102,10 @@ truth:
 # 60 of its recordings, in ten minutes.
 truth-quick:
 	nice -n 10 $(GO) run ./bench/truth -quick
+
+# How often each kind of headline is right, over its recordings: docs/truth-headlines.md, half an hour.
+truth-headlines:
+	nice -n 10 $(GO) run ./bench/truth -headlines docs/truth-headlines.md
 
 # What a corpus and a night over it take as the corpus grows, on its own: docs/clusters.md,
 # at most ten minutes.

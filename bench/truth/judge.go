@@ -24,13 +24,7 @@ func (b *bench) judge(ctx context.Context, list []store.Entry) error {
 		return err
 	}
 	makers := map[string]*mutant.Workshop{}
-	defer func() {
-		for _, w := range makers {
-			if w != nil {
-				_ = w.Close() // the next Open restores what this leaves
-			}
-		}
-	}()
+	defer closeAll(makers)
 	for i, e := range list {
 		if b.timeUp(ctx) {
 			return fmt.Errorf("the time is up: %d of %d mutants are left for the next time", len(list)-i, len(list))
@@ -52,6 +46,15 @@ func (b *bench) judge(ctx context.Context, list []store.Entry) error {
 		}
 	}
 	return nil
+}
+
+// closeAll closes workshops; some are nil.
+func closeAll(makers map[string]*mutant.Workshop) {
+	for _, w := range makers {
+		if w != nil {
+			_ = w.Close() // the next Open restores what this leaves
+		}
+	}
 }
 
 func (b *bench) ways() []ways.Way {
@@ -150,7 +153,7 @@ func (b *bench) diagnose(ctx context.Context, k *mutant.Kept, way ways.Way) (*st
 	case err != nil:
 		return nil, nil, err
 	default:
-		r.Score = score.Judge(doc.Case, &k.Answer)
+		r.Score, r.Headline = score.Judge(doc.Case, &k.Answer), score.HeadlineOf(doc.Case)
 	}
 	if way != ways.Recording {
 		return r, text, limit.Empty(dir) // cores are large

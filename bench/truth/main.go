@@ -25,7 +25,7 @@ type options struct {
 	root, cache, list, page string
 	packages                string
 	shard                   string
-	ways                    string
+	ways, headlines         string
 	search                  int
 	tries                   int
 	quick, check            bool
@@ -52,6 +52,7 @@ func main() {
 	flag.IntVar(&o.search, "search", 0, "first search until the list has this many mutants of each package")
 	flag.IntVar(&o.tries, "tries", 100, "seeds to try for a package in one search")
 	flag.BoolVar(&o.quick, "quick", false, "judge 60 recordings that are kept, in ten minutes, and write no table")
+	flag.StringVar(&o.headlines, "headlines", "", "only judge the recordings that are kept, without the hold-out, and write how good each kind of headline is to this page, relative to the root")
 	flag.BoolVar(&o.check, "check", false, "only build the packages and run their originals")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "time for one mutant in one way")
 	flag.DurationVar(&o.total, "total", 8*time.Hour, "time for everything; the rest is left for the next time")
@@ -96,6 +97,9 @@ func run(ctx context.Context, o *options) error {
 	shard, err := store.ParseShard(o.shard)
 	if err != nil {
 		return err
+	}
+	if o.headlines != "" {
+		return b.headlines(ctx, shard.Of(b.selected()))
 	}
 	err = b.judge(ctx, shard.Of(b.selected()))
 	if o.page == "" {

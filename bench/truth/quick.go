@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
-	"diagnose/bench/truth/limit"
 	"diagnose/bench/truth/page"
-	"diagnose/bench/truth/score"
 	"diagnose/bench/truth/store"
-	"diagnose/bench/truth/ways"
 )
 
 const (
@@ -48,30 +44,13 @@ func (b *bench) quick(ctx context.Context) error {
 	return page.Totals(os.Stdout, results)
 }
 
-// quickResult is nil if no recording of the mutant is kept.
+// quickResult is nil if no recording of the mutant is kept, or not all sanitizers were asked about it: without an answer of theirs
+// a right report counts as wrong.
 func (b *bench) quickResult(ctx context.Context, e store.Entry) (*store.Result, error) {
 	k, known, err := b.store.LoadMutant(e.ID, e.Digest)
-	if !known || k == nil || err != nil {
+	if !known || k == nil || !k.Answered() || err != nil {
 		return nil, err
 	}
-	f, err := ways.Recorded(b.store.Mutant(e.ID))
-	if f == nil || err != nil {
-		return nil, err
-	}
-	scratch := filepath.Join(b.folders.Scratch, "quick")
-	if err := limit.Empty(scratch); err != nil {
-		return nil, err
-	}
-	r := &store.Result{ID: e.ID, Way: ways.Recording, Operator: k.Bug.Operator, Class: string(k.Bug.Class), Level: k.Level, Code: *b.code}
-	doc, _, err := b.tool.Diagnose(ctx, f, scratch)
-	var failed *ways.ToolError
-	if errors.As(err, &failed) {
-		r.Outcome = score.ToolFailed
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.Score = score.Judge(doc.Case, &k.Answer)
-	return r, nil
+	r, _, err := b.keptResult(ctx, k)
+	return r, err
 }

@@ -159,3 +159,15 @@ func TestUnsignalled(t *testing.T) {
 		}
 	}
 }
+
+func TestHeadlineOf(t *testing.T) {
+	first := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Proof: evidence.Replayed, Experiments: []evidence.Experiment{{Runs: 3}}}
+	c := causes(first, evidence.Cause{Kind: evidence.CauseUninitialised})
+	c.Failure.Kind = evidence.NullPointer
+	if got, want := *HeadlineOf(c), (Headline{evidence.NullPointer, evidence.CauseBadValue, evidence.BasisBounds, evidence.Replayed, true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := *HeadlineOf(&evidence.Case{}); got != (Headline{}) {
+		t.Errorf("a report without a cause: %+v", got)
+	}
+}

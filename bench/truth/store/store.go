@@ -26,6 +26,8 @@ type Result struct {
 	Class    string   `json:"class,omitempty"`
 	Level    string   `json:"level,omitempty"`
 	score.Score
+	// Headline is that of the report; nil: there is no report.
+	Headline *score.Headline `json:"headline,omitempty"`
 	// Twin says that the original was reported.
 	Twin bool `json:"twin,omitempty"`
 	// Seconds is how long the diagnosis took.
@@ -80,7 +82,7 @@ func (s *Store) result(id mutant.ID, way ways.Way) string {
 func (s *Store) SaveResult(r *Result) error {
 	kept := *r
 	if r.HoldOut() {
-		kept.ID, kept.Operator = mutant.ID{}, ""
+		kept.ID, kept.Operator, kept.Headline = mutant.ID{}, "", nil
 	}
 	return save(s.result(r.ID, r.Way), kept)
 }

@@ -26,6 +26,8 @@ const (
 	Core      Way = "core"
 	Agent     Way = "agent"
 	Recording Way = "recording"
+	// Kept is the recording of an earlier Recording, which is diagnosed again. It is not one of All.
+	Kept Way = "kept"
 )
 
 // All are the ways in the order of their cost.
