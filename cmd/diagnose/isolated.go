@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"diagnose/agent"
 	"diagnose/fleet/privateroot"
 	"diagnose/replay"
 )
@@ -73,7 +74,12 @@ func runIsolated(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	root, err := privateroot.Build(ctx, filepath.Join(dir, "root"), recordings...)
+	own, err := agent.RecordLibrary(ctx)
+	var none *agent.UnsupportedError
+	if err != nil && !errors.As(err, &none) { // without it, the recording must bring its library along
+		return err
+	}
+	root, err := privateroot.Build(ctx, filepath.Join(dir, "root"), privateroot.Sources{Recordings: recordings, Objects: []string{own}})
 	var missing *privateroot.MissingError
 	if errors.As(err, &missing) {
 		return &replay.InputError{Err: err}

@@ -49,12 +49,22 @@ type Root struct {
 	Tool string
 }
 
+// Sources are where the files of a root come from.
+type Sources struct {
+	// Recordings are the recordings to be replayed.
+	Recordings []string
+	// Objects are files of this machine that may be at other paths than on the recorded one, such
+	// as the library of the recorder.
+	Objects []string
+}
+
 // Build makes a root in a directory that is empty or does not exist yet, with all files that the
 // recordings need. A file that a recording brings along must have its digest. Others are this
-// machine's: an object with the recorded build-id, another file with the recorded size and time. A
-// MissingError lists the files of which there is none.
-func Build(ctx context.Context, dir string, recordings ...string) (*Root, error) {
-	p, err := planFor(ctx, recordings)
+// machine's: an object with the recorded build-id, at the recorded path or among the Objects, or
+// another file with the recorded size and time. A MissingError lists the files of which there is
+// none.
+func Build(ctx context.Context, dir string, from Sources) (*Root, error) {
+	p, err := planFor(ctx, from.Recordings)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +79,16 @@ func Build(ctx context.Context, dir string, recordings ...string) (*Root, error)
 		return nil, fmt.Errorf("private root: %w", err)
 	}
 	defer inside.Close()
-	b := &builder{plan: p, root: inside}
+	b := &builder{plan: p, root: inside, objects: map[string]string{}}
+	for _, name := range from.Objects {
+		if id := object.BuildIDOf(name); id != "" {
+			b.objects[id] = name
+		}
+	}
 	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
-	return &Root{Dir: dir, Shown: slices.Clone(recordings)}, nil
+	return &Root{Dir: dir, Shown: slices.Clone(from.Recordings)}, nil
 }
 
 // builder makes the files of a root. It works through an os.Root: no name in a recording leads out
@@ -81,6 +96,7 @@ func Build(ctx context.Context, dir string, recordings ...string) (*Root, error)
 type builder struct {
 	*plan
 	root    *os.Root
+	objects map[string]string // files of this machine at other paths, by build-id
 	missing []Need
 }
 
@@ -98,7 +114,7 @@ func (b *builder) build(ctx context.Context) error {
 		slices.SortFunc(b.missing, func(x, y Need) int { return strings.Compare(x.Path, y.Path) })
 		return &MissingError{b.missing}
 	}
-	for name := range b.objects {
+	for name := range b.code {
 		if err := b.links(name); err != nil {
 			return fmt.Errorf("private root: %s: %w", name, err)
 		}
@@ -187,12 +203,16 @@ func (b *builder) source(n *Need) (*os.File, error) {
 		return os.OpenFile(n.Stored, os.O_RDONLY|noFollow, 0)
 	}
 	info, err := os.Stat(n.Path)
-	same := err == nil && info.Mode().IsRegular() && n.Size != 0 && info.Size() == n.Size && info.ModTime().UnixNano() == n.MTimeNS
-	if !same && (n.BuildID == "" || err != nil || !info.Mode().IsRegular() || object.BuildIDOf(n.Path) != n.BuildID) {
-		b.missing = append(b.missing, *n)
-		return nil, nil
+	here := err == nil && info.Mode().IsRegular()
+	switch {
+	case here && n.Size != 0 && info.Size() == n.Size && info.ModTime().UnixNano() == n.MTimeNS,
+		here && n.BuildID != "" && object.BuildIDOf(n.Path) == n.BuildID:
+		return os.Open(n.Path)
+	case n.BuildID != "" && b.objects[n.BuildID] != "":
+		return os.Open(b.objects[n.BuildID])
 	}
-	return os.Open(n.Path)
+	b.missing = append(b.missing, *n)
+	return nil, nil
 }
 
 // links makes the names by which programs ask for an object: its DT_SONAME in the same

@@ -32,8 +32,8 @@ type plan struct {
 	// programs with what they lead to, scripts the first lines of scripts.
 	directories    []string
 	names, scripts map[string]string
-	// objects are the files that code was mapped from, linkers the dynamic linkers.
-	objects, linkers map[string]bool
+	// code are the files that code was mapped from, linkers the dynamic linkers.
+	code, linkers map[string]bool
 }
 
 // maxRecordings bounds the processes of one recording.
@@ -55,7 +55,7 @@ func Needs(ctx context.Context, recordings ...string) ([]Need, error) {
 }
 
 func planFor(ctx context.Context, recordings []string) (*plan, error) {
-	p := &plan{needs: map[string]*Need{}, names: map[string]string{}, scripts: map[string]string{}, objects: map[string]bool{}, linkers: map[string]bool{}}
+	p := &plan{needs: map[string]*Need{}, names: map[string]string{}, scripts: map[string]string{}, code: map[string]bool{}, linkers: map[string]bool{}}
 	for count := 0; len(recordings) > 0; count++ {
 		if count == maxRecordings {
 			return nil, fmt.Errorf("private root: more than %d recorded processes", maxRecordings)
@@ -89,7 +89,7 @@ func (p *plan) addRecording(ctx context.Context, dir string) (children []string,
 			return nil, err
 		}
 		if x.Permissions[2] == 'x' {
-			p.objects[n.Path] = true
+			p.code[n.Path] = true
 		}
 	}
 	p.linkers[string(m.Start.Linker())] = true
@@ -132,7 +132,7 @@ func (p *plan) addMapped(r *record.Recording) error {
 				if err := p.add(Need{Path: m.Path, Size: int64(m.Size), MTimeNS: int64(m.MTimeNS)}); err != nil {
 					return err
 				}
-				p.objects[m.Path] = true
+				p.code[m.Path] = true
 			}
 		}
 	}

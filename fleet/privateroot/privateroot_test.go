@@ -167,7 +167,7 @@ func TestReplayElsewhere(t *testing.T) {
 	dir := publicDir(t)
 	diagnose := tool(t)
 	recording := recordLedger(t, dir, diagnose, "--portable")
-	root, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"), recording)
+	root, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"), privateroot.Sources{Recordings: []string{recording}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestIsolation(t *testing.T) {
 	if err := os.WriteFile(tests, self, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	root, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"))
+	root, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"), privateroot.Sources{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestIsolation(t *testing.T) {
 func TestMissingObjects(t *testing.T) {
 	dir := publicDir(t)
 	recording := recordLedger(t, dir, tool(t))
-	_, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"), recording)
+	_, err := privateroot.Build(t.Context(), filepath.Join(dir, "root"), privateroot.Sources{Recordings: []string{recording}})
 	var missing *privateroot.MissingError
 	if !errors.As(err, &missing) {
 		t.Fatalf("%v, want a MissingError", err)
@@ -277,7 +277,7 @@ func TestHostileObjects(t *testing.T) {
 	if err := changed.Write(recording); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := privateroot.Build(t.Context(), filepath.Join(dir, "digest"), recording); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+	if _, err := privateroot.Build(t.Context(), filepath.Join(dir, "digest"), privateroot.Sources{Recordings: []string{recording}}); err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("another digest: %v", err)
 	}
 	for _, path := range []string{"/../outside", "/proc/self/mem", "/a/../../outside", "/dev/null", "relative"} {
@@ -289,7 +289,7 @@ func TestHostileObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		root := filepath.Join(dir, "root-of-hostile")
-		if _, err := privateroot.Build(t.Context(), root, recording); err != nil {
+		if _, err := privateroot.Build(t.Context(), root, privateroot.Sources{Recordings: []string{recording}}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "outside")); err == nil {
