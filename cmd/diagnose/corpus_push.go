@@ -20,7 +20,7 @@ Exit status:
 
       0  it was done
       1  the tool itself failed, the engine does not answer, refuses this user or
-         has no room; the failures that were done stays, and the command resumes when it is repeated
+         has no room; the command resumes when it is repeated
       2  the command line is wrong
       3  there is no such corpus or entry, or an entry is damaged: the others were done
     130  it was interrupted`

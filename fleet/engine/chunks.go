@@ -95,8 +95,9 @@ func (e *Engine) has(ctx context.Context, b *bucket, key string) (bool, error) {
 // is there is as good.
 func (e *Engine) create(ctx context.Context, b *bucket, key string, value []byte) error {
 	_, err := run(ctx, e, func(ctx context.Context) (struct{}, error) {
-		_, err := b.Create(ctx, key, value)
-		if errors.Is(err, jetstream.ErrKeyExists) {
+		// Create would read the value that is there, which a user that only pushes may not.
+		_, err := b.Update(ctx, key, value, 0)
+		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			err = nil
 		}
 		return struct{}{}, err

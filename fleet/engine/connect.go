@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// dialTime is the time limit of one attempt to connect, attemptTime that of one request.
+	// dialTime is the time limit of one attempt to connect, attemptTime that of one request, but
+	// at most a quarter of the patience.
 	dialTime, attemptTime = 10 * time.Second, 15 * time.Second
 	// firstPause and longestPause are the pauses between attempts.
 	firstPause, longestPause = 50 * time.Millisecond, 2 * time.Second
@@ -25,7 +26,7 @@ type Engine struct {
 	team     string
 	url      string // without secrets
 	patience time.Duration
-	refusals refusals
+	waiting  waiting
 
 	mutex   sync.Mutex
 	buckets map[string]*bucket
@@ -64,7 +65,12 @@ func connect(ctx context.Context, o Options, more []nats.Option) (*Engine, error
 		// Replies of one account's users have one subject unless each team has its own: the
 		// permissions of a team leave out the others'.
 		nats.CustomInboxPrefix("_INBOX." + o.Team),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.refusals.note(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				e.waiting.endAll(&DeniedError{err})
+			}
+		}),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { e.waiting.endAll(nats.ErrDisconnected) }),
 	}, more...)
 	conn, err := dial(ctx, o.URL, options)
 	if err != nil {
@@ -168,55 +174,51 @@ func run[T any](ctx context.Context, e *Engine, request func(context.Context) (T
 	}
 }
 
-// attempt performs a request once, and ends it early if the server refuses this user: such a
-// request has no answer.
+// attempt performs a request once, and ends it early if it will have no answer.
 func attempt[T any](ctx context.Context, e *Engine, request func(context.Context) (T, error)) (T, error) {
-	limited, cancel := context.WithTimeout(ctx, min(attemptTime, e.patience))
+	limited, cancel := context.WithTimeout(ctx, min(attemptTime, e.patience/4))
 	defer cancel()
-	refusable, refuse := context.WithCancelCause(limited)
-	defer refuse(nil)
-	defer e.refusals.watch(refuse)()
-	value, err := request(refusable)
-	if cause := context.Cause(refusable); err != nil && is[*DeniedError](cause) {
+	ended, end := context.WithCancelCause(limited)
+	defer end(nil)
+	defer e.waiting.add(end)()
+	value, err := request(ended)
+	if cause := context.Cause(ended); err != nil && (is[*DeniedError](cause) || errors.Is(cause, nats.ErrDisconnected)) {
 		err = cause
 	}
 	return value, err
 }
 
-// refusals end requests that the server refused: it tells that by an error of the connection,
-// without the request.
-type refusals struct {
-	mutex   sync.Mutex
-	next    int
-	running map[int]context.CancelCauseFunc
+// waiting are the requests that wait for an answer. A request that the server refuses has none,
+// and neither has one whose connection broke: only the connection is told.
+type waiting struct {
+	mutex sync.Mutex
+	next  int
+	ends  map[int]context.CancelCauseFunc
 }
 
-// watch has a request ended by the next refusal, until forget is called.
-func (r *refusals) watch(refuse context.CancelCauseFunc) (forget func()) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if r.running == nil {
-		r.running = map[int]context.CancelCauseFunc{}
+// add adds a request, until done is called.
+func (w *waiting) add(end context.CancelCauseFunc) (done func()) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.ends == nil {
+		w.ends = map[int]context.CancelCauseFunc{}
 	}
-	r.next++
-	n := r.next
-	r.running[n] = refuse
+	w.next++
+	n := w.next
+	w.ends[n] = end
 	return func() {
-		r.mutex.Lock()
-		defer r.mutex.Unlock()
-		delete(r.running, n)
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		delete(w.ends, n)
 	}
 }
 
-// note ends all requests that run if an error of the connection is a refusal.
-func (r *refusals) note(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
-		return
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	for _, refuse := range r.running {
-		refuse(&DeniedError{err})
+// endAll ends all requests with an error.
+func (w *waiting) endAll(err error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, end := range w.ends {
+		end(err)
 	}
 }
 

@@ -57,8 +57,10 @@ func (e *Engine) sort(err error) error {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked),
 		errors.Is(err, nats.ErrAccountAuthExpired), errors.Is(err, nats.ErrPermissionViolation):
 		return &DeniedError{err}
-	case errors.Is(err, nats.ErrConnectionClosed) && e.conn != nil && e.conn.LastError() != nil:
-		return e.sort(fmt.Errorf("the connection ended: %w", e.conn.LastError()))
+	case errors.Is(err, nats.ErrConnectionClosed) && e.conn != nil:
+		if last := e.conn.LastError(); last != nil && !errors.Is(last, nats.ErrConnectionClosed) {
+			return e.sort(fmt.Errorf("the connection ended: %w", last))
+		}
 	}
 	return err
 }
