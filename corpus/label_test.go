@@ -51,7 +51,7 @@ func TestLabel(t *testing.T) {
 // All that trackers were told is listed by cluster, but for claims.
 func TestTickets(t *testing.T) {
 	c := create(t)
-	for _, x := range []struct{ tracker, digest, issue string }{{"b", "one", "17"}, {"a", "one", "4"}, {"a", "two", ""}} {
+	for _, x := range []struct{ tracker, digest, issue string }{{"b", "one", "17"}, {"a", "one", "4"}, {"a", "two", ""}, {AlertPrefix + "x", "two", "new"}} {
 		if _, err := c.ClaimTracked(t.Context(), x.tracker, x.digest); err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +61,9 @@ func TestTickets(t *testing.T) {
 		if err := c.FinishTracked(t.Context(), x.tracker, x.digest, "opened", &Tracked{Issue: x.issue, Count: 2, Last: start, At: start}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if owed, err := c.Owed(t.Context(), "a"); err != nil || len(owed) != 1 || !owed["two"] {
+		t.Errorf("%v, %v", owed, err)
 	}
 	all, err := c.Tickets(t.Context())
 	if err != nil || len(all) != 1 || len(all["one"]) != 2 || all["one"][0].Tracker != "a" || all["one"][1].Issue != "17" || !all["one"][0].At.Equal(start) {

@@ -88,6 +88,19 @@ func (r *reported) Tracked(ctx context.Context, tracker, digest string) (Tracked
 	return t, nil
 }
 
+// Owed returns the clusters that a process claimed for a tracker and never told it of.
+func (r *reported) Owed(ctx context.Context, tracker string) (map[string]bool, error) {
+	set, err := column(ctx, r.store.db, "SELECT digest FROM tracked WHERE tracker = ? AND issue = ''", tracker)
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	return set, nil
+}
+
+// AlertPrefix begins the names under which alerts are noted. They are no trackers, and have no
+// tickets.
+const AlertPrefix = "alert:"
+
 // Ticket is the report of a cluster to one tracker.
 type Ticket struct {
 	// Tracker is the tracker's name.
@@ -98,7 +111,7 @@ type Ticket struct {
 // Tickets returns all that trackers were told, by the digest of the cluster, and for each in the
 // order of the trackers' names.
 func (r *reported) Tickets(ctx context.Context) (map[string][]Ticket, error) {
-	rows, err := r.store.db.QueryContext(ctx, "SELECT digest, tracker, issue, url, attached, count, last, at FROM tracked WHERE issue <> '' ORDER BY digest, tracker")
+	rows, err := r.store.db.QueryContext(ctx, "SELECT digest, tracker, issue, url, attached, count, last, at FROM tracked WHERE issue <> '' AND substr(tracker, 1, ?) <> ? ORDER BY digest, tracker", len(AlertPrefix), AlertPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}

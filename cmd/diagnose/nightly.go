@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ type nightlyFlags struct {
 	tracker, tokenFile  string
 	issues              int
 	dryRun              bool
+	alertFlags
 }
 
 const nightlyName = "nightly"
@@ -80,10 +82,15 @@ and stores the results in the corpus; an interrupted one takes the rest out of t
 queue. What no worker can diagnose is named in the summary when --patience is over.
 What three tries did not finish is set aside. --workers has the same with a queue and
 workers in this process.
-` + engineHelp + `
+
+--webhook sends an alert for each cause that is new or back, at most --webhook-most of
+them in a night and one more that sums up the rest. Its address is a secret: the
+environment's ` + tracker.WebhookVariable + ` or --webhook-url-file keep it out of the
+list of processes. A webhook that does not answer is told by the next night.
+
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
-
+` + engineHelp + `
 Exit status:
 
       0  no cause is new or back
@@ -118,8 +125,9 @@ Exit status:
 	flags.StringVar(&f.tracker, "tracker", "", "`tracker` where causes get issues; without it, a directory in that of --out")
 	flags.StringVar(&f.tokenFile, "tracker-token-file", "", "`file` with the tracker's token")
 	flags.IntVar(&f.issues, "tracker-new", 25, "open so `many` issues in a night at most")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker would be told, without telling it")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "diagnose, and say what the tracker and the webhook would be told, without telling them")
 	must(c.MarkFlagFilename("tracker-token-file"))
+	f.registerAlerts(c)
 	f.registerSuppressions(c)
 	f.registerRedact(c)
 	f.registerNightFormat(c)
@@ -144,6 +152,13 @@ func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 	track, err := f.openTracker()
 	if err != nil {
 		return err
+	}
+	webhook, err := f.openWebhook()
+	if err != nil {
+		return err
+	}
+	if f.dryRun && track == nil && webhook == nil {
+		return usagef("--dry-run is about a tracker or a webhook; name one with --tracker or --webhook")
 	}
 	if f.out != "" { // fail before the night is spent in vain
 		if err := makeNight(f.out); err != nil {
@@ -179,6 +194,13 @@ func (f *nightlyFlags) runNightly(c *cobra.Command) error {
 			}
 		}
 		summary.Redact(f.redaction)
+		if webhook != nil {
+			err := summary.Alert(c.Context(), store, nightly.AlertOptions{Webhook: webhook, Most: f.alerts, Page: f.page, DryRun: f.dryRun})
+			if err != nil {
+				return err
+			}
+			summary.Redact(f.redaction)
+		}
 		return f.hand(c, store, summary)
 	})
 }
@@ -208,9 +230,6 @@ func (f *nightlyFlags) openTracker() (tracker.Tracker, error) {
 	spec := f.tracker
 	switch {
 	case spec == "none", spec == "" && f.out == "":
-		if f.dryRun {
-			return nil, usagef("--dry-run is about a tracker; name one with --tracker")
-		}
 		return nil, nil
 	case spec == "":
 		spec = "dir:" + filepath.Join(f.out, issuesName)
@@ -239,5 +258,5 @@ func (f *nightlyFlags) check(c *cobra.Command) error {
 	case f.time <= 0 || f.since <= 0:
 		return usagef("--time and --since take a time above zero, as in 90s or 5m")
 	}
-	return f.checkRedact()
+	return cmp.Or(f.checkAlerts(), f.checkRedact())
 }

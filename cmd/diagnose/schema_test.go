@@ -16,6 +16,7 @@ import (
 	"diagnose/internal/crashtest"
 	"diagnose/internal/schema"
 	"diagnose/replay/record"
+	"diagnose/reports/tracker"
 )
 
 //go:generate go test -run TestSchemas -update .
@@ -37,6 +38,7 @@ var documents = []schema.Document{
 	{Value: &shownProbe{}, Name: "probe", Title: "answer to a probe", Version: probeVersion},
 	{Value: &shownCorpus{}, Name: "corpus", Title: "list of a corpus's failures or clusters", Version: corpusVersion},
 	{Value: &nightly.Summary{}, Name: "nightly", Title: "summary of a night", Version: nightly.SummaryVersion},
+	{Value: &tracker.Alert{}, Name: "alert", Title: "alert to a webhook", Version: tracker.AlertVersion},
 }
 
 // schemaPath returns the file of a document's schema, whose name has the first number of the
@@ -50,7 +52,7 @@ func schemaPath(name string) string {
 // The schemas in the repository are those that the types give. They describe every member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/probe", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/reports/tracker", "diagnose/probe", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,7 @@ func (s *Summary) WriteHTML(w io.Writer, opts PageOptions) error {
 	p.missed("undiagnosed", "Not diagnosed", s.Undiagnosed)
 	p.missed("partial", "Diagnosed in part", s.Partial)
 	p.tracking(s.Tracking)
+	p.alerting(s.Alerting)
 	if p.err != nil {
 		return fmt.Errorf("nightly: HTML: %w", p.err)
 	}
@@ -127,6 +128,7 @@ type (
 		Missed
 		When string
 	}
+	pageAlerted struct{ ID, Kind, Event, Error string }
 	pageTracked struct {
 		ID, Kind, Action, Name, URL string
 		Remarks                     []string
@@ -215,6 +217,20 @@ func (p *pager) tracking(k *Tracking) {
 		Issues       []pageTracked
 		Later, Error string
 	}{rows, k.later(), k.Error})
+}
+
+func (p *pager) alerting(k *Alerting) {
+	if k == nil {
+		return
+	}
+	var rows []pageAlerted
+	for _, a := range k.Alerts {
+		rows = append(rows, pageAlerted{shortDigest(a.Digest), a.Kind, string(a.Event), a.Error})
+	}
+	p.part("alerts", k.title(), false, "alerting", struct {
+		Alerts        []pageAlerted
+		Summed, Error string
+	}{rows, k.summed(), k.Error})
 }
 
 // cutList cuts a list, and says how many rows are missing.

@@ -52,6 +52,11 @@ type Summary struct {
 	Unused     []Suppressed `json:"unused_suppressions,omitempty"`
 	// Tracking is the report to a bug tracker; nil if there was to be none.
 	Tracking *Tracking `json:"tracking,omitempty"`
+	// Alerting is what a webhook was sent; nil if there is none.
+	Alerting *Alerting `json:"alerting,omitempty"`
+
+	// quiet are the causes that Quiet counts.
+	quiet []Group
 }
 
 // Group is a cluster with its numbers.
@@ -141,7 +146,7 @@ func (s *Summary) eachText(text, source func(string) string) {
 	if s.Run.Fleet != nil {
 		s.Run.Fleet.eachText(each)
 	}
-	for _, list := range [][]Group{s.New, s.Back, s.Known, s.Fixed} {
+	for _, list := range [][]Group{s.New, s.Back, s.Known, s.Fixed, s.quiet} {
 		for i := range list {
 			g := &list[i]
 			each(&g.Summary, &g.Program, &g.Note)
@@ -159,6 +164,12 @@ func (s *Summary) eachText(text, source func(string) string) {
 	for _, list := range [][]Suppressed{s.Suppressed, s.Expired, s.Unused} {
 		for i := range list {
 			each(&list[i].Reason)
+		}
+	}
+	if k := s.Alerting; k != nil {
+		each(&k.Error)
+		for i := range k.Alerts {
+			each(&k.Alerts[i].Error)
 		}
 	}
 	if k := s.Tracking; k != nil {
@@ -236,6 +247,7 @@ func (s *Summary) place(g Group) {
 		s.Fixed = append(s.Fixed, g)
 	default:
 		s.Quiet++
+		s.quiet = append(s.quiet, g)
 	}
 }
 

@@ -42,6 +42,8 @@ func sampleSummary() *Summary {
 	s.New[1].ByCause, s.New[1].Stacks = false, 3
 	s.Back[0].Fixed, s.Back[0].Note, s.Back[0].Back = &fixed, "in 1.4", "ec00112233"
 	s.Fixed[0].Fixed = &fixed
+	s.Alerting = &Alerting{Webhook: "webhook:hooks.example.org#00ff", Summed: 3, Error: "it wants no more requests", Alerts: []Alerted{{Digest: s.New[0].Digest, Kind: s.New[0].Kind, Event: "new"},
+		{Digest: s.Back[0].Digest, Kind: s.Back[0].Kind, Event: "back", Error: "invalid payload"}}}
 	s.Tracking = &Tracking{Tracker: "github:acme/server", Later: 2, Issues: []Tracked{
 		{Digest: s.New[0].Digest, Kind: "heap-overflow", Action: tracker.Opened, Issue: "17", URL: "https://github.com/acme/server/issues/17", Duplicates: []string{"18"}},
 		{Digest: s.Back[0].Digest, Kind: "use-after-free", Action: tracker.Reopened, Issue: "3", URL: "javascript:alert(1)", Note: "the report was not attached"},

@@ -22,6 +22,7 @@ func (s *Summary) WriteText(w io.Writer) error {
 	t.missed("Not diagnosed", s.Undiagnosed)
 	t.missed("Diagnosed in part", s.Partial)
 	t.tracking(s.Tracking)
+	t.alerting(s.Alerting)
 	_, err := io.WriteString(w, t.String())
 	return err
 }
@@ -120,5 +121,28 @@ func (t *texter) tracking(k *Tracking) {
 	}
 	if k.Error != "" {
 		t.say("  The rest was not told, and is by the next night: %s", k.Error)
+	}
+}
+
+func (t *texter) alerting(k *Alerting) {
+	if k == nil {
+		return
+	}
+	t.say("\n%s", k.title())
+	for _, a := range k.Alerts {
+		text := fmt.Sprintf("%s %s: %s", a.Kind, shortDigest(a.Digest), a.Event)
+		if a.Error != "" {
+			text += ", " + a.Error
+		}
+		t.say("  %s", text)
+	}
+	if summed := k.summed(); summed != "" {
+		t.say("  %s", summed)
+	}
+	if len(k.Alerts) == 0 && k.Summed == 0 && k.Error == "" {
+		t.say("  nothing new")
+	}
+	if k.Error != "" {
+		t.say("  The rest was not sent, and is by the next night: %s", k.Error)
 	}
 }

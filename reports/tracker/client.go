@@ -54,6 +54,8 @@ type client struct {
 	message func(body []byte) (text string, code int)
 	// inOK says that an answer with status 200 may be an error as well.
 	inOK bool
+	// secrets are texts, in addition to the token, that no error may show.
+	secrets []string
 	// sleep waits, rest is the time left for waits, and clock returns the time.
 	sleep func(ctx context.Context, d time.Duration) error
 	rest  time.Duration
@@ -106,7 +108,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // do makes a request and decodes the answer's JSON into out, unless out is nil. A failed request is
 // tried again if it only reads, or if it sets values that a second try would set again. A request
-// that creates something is tried again only if it cannot have succeeded.
+// that creates something is tried again only if it cannot have succeeded, or if its receiver
+// recognises it.
 func (c *client) do(ctx context.Context, r request, out any) (http.Header, error) {
 	text := r.raw
 	if r.body != nil {
@@ -130,7 +133,7 @@ func (c *client) do(ctx context.Context, r request, out any) (http.Header, error
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		again := kindOf(err) == Down && !(unsure(err) && r.method == http.MethodPost)
+		again := kindOf(err) == Down && (r.again || !(unsure(err) && r.method == http.MethodPost))
 		if !again || try == mostTries {
 			return nil, err
 		}
@@ -159,7 +162,10 @@ func (c *client) pause(ctx context.Context, err error, try int) error {
 
 func (c *client) once(ctx context.Context, r *request, body []byte, out any) (http.Header, error) {
 	u := *c.base
-	u.RawPath = strings.TrimSuffix(c.base.EscapedPath(), "/") + r.path
+	u.RawPath = c.base.EscapedPath()
+	if r.path != "" {
+		u.RawPath = strings.TrimSuffix(u.RawPath, "/") + r.path
+	}
 	path, err := url.PathUnescape(u.RawPath)
 	if err != nil {
 		return nil, err
@@ -242,7 +248,7 @@ func (c *client) hidden() []string {
 	if sent != "" {
 		list = append(list, sent)
 	}
-	return list
+	return append(list, c.secrets...)
 }
 
 // judge returns an error for an error answer.

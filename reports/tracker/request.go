@@ -21,6 +21,8 @@ type request struct {
 	body any
 	raw  []byte
 	kind string
+	// again says that it may be carried out twice.
+	again bool
 	// header is sent in addition to the client's.
 	header http.Header
 }
