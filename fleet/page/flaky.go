@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"diagnose/corpus"
 )
@@ -64,29 +65,52 @@ func (t *test) sum() {
 	if !slices.ContainsFunc(t.entries, func(e *corpus.Entry) bool { return buildOf(e) != "" }) {
 		buildOf, t.By = versionOf, versionLabel
 	}
-	var runs []run
-	for _, e := range t.entries {
-		if e.Passed {
-			t.Passed++
+	var all []runs
+	for _, r := range jobsOf(t.entries, buildOf) {
+		t.Failed += r.failed
+		t.Passed += r.passed
+		if r.build != "" {
+			all = append(all, r)
 		} else {
-			t.Failed++
-		}
-		if name := buildOf(e); name != "" {
-			runs = append(runs, run{name, e.FailedAt, !e.Passed})
-		} else {
-			t.Unplaced++
+			t.Unplaced += r.failed + r.passed
 		}
 	}
-	if !slices.ContainsFunc(runs, func(r run) bool { return r.failed }) {
-		t.Builds = builds(runs)
+	if !slices.ContainsFunc(all, runs.anyFailed) {
+		t.Builds = builds(all)
 		return
 	}
-	t.Builds, t.Interval = bisect(runs)
+	t.Builds, t.Interval = bisect(all)
 	for i := range t.Builds {
 		if b := &t.Builds[i]; b.Failed > 0 && b.Passed > 0 {
 			t.Flaky = b
 		}
 	}
+}
+
+// mostJobRuns bounds the runs that a label may stand for.
+const mostJobRuns = 1_000_000
+
+// jobsOf are the runs that entries stand for. An entry is one run, unless it has the labels runs and
+// failed: then it is of a job that made so many runs, of which so many failed, and kept only some.
+// Entries of one job and one build, by the label job, stand for the same runs.
+func jobsOf(entries []*corpus.Entry, buildOf func(*corpus.Entry) string) []runs {
+	type job struct{ name, build string }
+	var list []runs
+	seen := map[job]bool{}
+	for _, e := range entries {
+		made, err1 := strconv.Atoi(e.Labels[runsLabel])
+		failed, err2 := strconv.Atoi(e.Labels[failedLabel])
+		if err1 != nil || err2 != nil || made < 1 || made > mostJobRuns || failed < 0 || failed > made {
+			list = append(list, single(buildOf(e), e.FailedAt, !e.Passed))
+			continue
+		}
+		j := job{cmp.Or(e.Labels[jobLabel], e.ID), buildOf(e)}
+		if !seen[j] {
+			seen[j] = true
+			list = append(list, runs{j.build, e.FailedAt, failed, made - failed})
+		}
+	}
+	return list
 }
 
 const testPath = "/test"

@@ -93,51 +93,57 @@ func (v interval) LuckText() string {
 	return fmt.Sprintf("%.2g %%", 100*v.Luck)
 }
 
-// run is one run, of a build, with whether it failed.
-type run struct {
-	build  string
-	at     time.Time
-	failed bool
+// runs are one or more runs of a build that were made at a time.
+type runs struct {
+	build          string
+	at             time.Time
+	failed, passed int
 }
 
-// builds sums up runs by build, in the order of the first run of each. The runs are sorted by it.
-func builds(runs []run) []build {
-	slices.SortStableFunc(runs, func(a, b run) int { return a.at.Compare(b.at) })
+func (r runs) anyFailed() bool { return r.failed > 0 }
+
+// single is one run.
+func single(build string, at time.Time, failed bool) runs {
+	if failed {
+		return runs{build, at, 1, 0}
+	}
+	return runs{build, at, 0, 1}
+}
+
+// builds sums up runs by build, in the order of the first run of each. It sorts the runs by time.
+func builds(all []runs) []build {
+	slices.SortStableFunc(all, func(a, b runs) int { return a.at.Compare(b.at) })
 	index := map[string]int{}
 	var list []build
-	for _, r := range runs {
+	for _, r := range all {
 		i, ok := index[r.build]
 		if !ok {
 			i = len(list)
 			index[r.build], list = i, append(list, build{Name: r.build, First: r.at})
 		}
 		list[i].Last = r.at
-		if r.failed {
-			list[i].Failed++
-		} else {
-			list[i].Passed++
-		}
+		list[i].Failed += r.failed
+		list[i].Passed += r.passed
 	}
 	slices.SortStableFunc(list, func(a, b build) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Name, b.Name)) })
 	return list
 }
 
-// afterFirst counts the runs after the first one that failed. The runs are sorted.
-func afterFirst(runs []run) (failed, all int) {
-	i := slices.IndexFunc(runs, func(r run) bool { return r.failed })
-	for _, r := range runs[i+1:] {
-		all++
-		if r.failed {
-			failed++
-		}
+// afterFirst counts the runs after the first one that failed; of those that were made together with
+// it, all others. The runs are sorted.
+func afterFirst(all []runs) (failed, count int) {
+	i := slices.IndexFunc(all, runs.anyFailed)
+	for _, r := range all[i:] {
+		failed += r.failed
+		count += r.failed + r.passed
 	}
-	return failed, all
+	return failed - 1, count - 1
 }
 
-// bisect finds where a failure began in runs.
-func bisect(runs []run) ([]build, interval) {
-	order := builds(runs)
-	return order, intervalOf(order, func() (int, int) { return afterFirst(runs) })
+// bisect finds where a failure began. One of the runs failed.
+func bisect(all []runs) ([]build, interval) {
+	order := builds(all)
+	return order, intervalOf(order, func() (int, int) { return afterFirst(all) })
 }
 
 func labelled(key string) func(*corpus.Entry) string {
@@ -148,18 +154,18 @@ func labelled(key string) func(*corpus.Entry) string {
 // failures that are not diagnosed, say nothing of it.
 func (st *state) firstSeen(c *cause, buildOf func(*corpus.Entry) string) interval {
 	program := c.Entries[0].Program
-	var runs []run
+	var all []runs
 	for i := range st.entries {
 		e := &st.entries[i]
 		name := buildOf(e)
 		if name == "" || e.Program != program || !e.Passed && clusterOf(e) == "" {
 			continue
 		}
-		runs = append(runs, run{name, e.FailedAt, clusterOf(e) == c.Digest && !e.Passed})
+		all = append(all, single(name, e.FailedAt, clusterOf(e) == c.Digest && !e.Passed))
 	}
-	if !slices.ContainsFunc(runs, func(r run) bool { return r.failed }) {
+	if !slices.ContainsFunc(all, runs.anyFailed) {
 		return interval{}
 	}
-	_, v := bisect(runs)
+	_, v := bisect(all)
 	return v
 }

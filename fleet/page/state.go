@@ -254,6 +254,9 @@ const (
 	versionLabel = "version"
 	commitLabel  = "commit"
 	testLabel    = "test"
+	runsLabel    = "runs"
+	failedLabel  = "failed"
+	jobLabel     = "job"
 )
 
 // versionOf is the version of a failure's program: its label, or else its build-id.
