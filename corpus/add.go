@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/image/collected"
 	"diagnose/internal/wording"
 	"diagnose/replay/record"
 )
@@ -48,8 +49,8 @@ const (
 // coreName is the file of an entry that is a core.
 const coreName = "core"
 
-// Add copies a recording's directory, or a core, into the corpus. It fails with an *InputError
-// if it is neither.
+// Add copies a recording's directory, a core, or the directory of a collected core, into the corpus. It
+// fails with an *InputError if it is none of them.
 func (c *Corpus) Add(ctx context.Context, name string, opts AddOptions) (Added, error) {
 	if c.owner == nil {
 		return Added{}, errors.New("corpus: it is open for reading")
@@ -85,10 +86,13 @@ func (c *Corpus) addition(ctx context.Context, name string, opts AddOptions) (Ad
 	defer stage.discard()
 	k := newCopier(ctx, opts.Bytes)
 	e := Entry{Kind: KindCore, Source: source, AddedAt: time.Now(), Labels: opts.Labels}
-	if info.IsDir() {
+	switch {
+	case info.IsDir() && collected.Is(name):
+		err = stage.collected(name, k, &e)
+	case info.IsDir():
 		e.Kind = KindRecording
 		err = stage.recording(name, k, &e)
-	} else {
+	default:
 		err = stage.core(name, k, &e)
 	}
 	if err != nil {

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"diagnose/evidence/signature"
+	"diagnose/image/collected"
 )
 
 // An archive is a tar file, compressed by zstd. It begins with archiveHead. Then each entry has
@@ -335,10 +337,19 @@ func (p *packed) entry(s *stage) (Entry, error) {
 	if e.Kind == KindRecording {
 		return e, describe(s.dir, &e)
 	}
-	if len(p.Files) != 1 || p.Files[0].Name != coreName {
+	switch {
+	case slices.ContainsFunc(p.Files, func(f file) bool { return f.Name == collected.FactsName }):
+		if err := checkCollected(p.Files); err != nil {
+			return e, err
+		}
+		if err := describeCollected(s.dir, &e); err != nil {
+			return e, err
+		}
+	case len(p.Files) != 1 || p.Files[0].Name != coreName:
 		return e, inputf("a core has one file, %s", coreName)
+	default:
+		e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness = p.Entry.Program, p.Entry.BuildID, p.Entry.Outcome, p.Entry.Ended, p.Likeness
 	}
-	e.Program, e.BuildID, e.Outcome, e.Ended, e.likeness = p.Entry.Program, p.Entry.BuildID, p.Entry.Outcome, p.Entry.Ended, p.Likeness
 	in, err := openBelow(s.dir, coreName)
 	if err != nil {
 		return e, err

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"diagnose/image/collected"
 	"diagnose/image/object"
 )
 
@@ -16,7 +17,8 @@ type fileSource struct {
 	exe    string // Options.Exe
 	finder *object.Finder
 	files  *Files
-	// beside is the core's folder, "" for a live process.
+	// beside is the core's folder, "" for a live process. A collector puts the objects there
+	// (package collected).
 	beside string
 	// live returns paths under /proc through which a live process's file can
 	// be opened even in another mount namespace or without a name; nil for a
@@ -49,6 +51,9 @@ func (s *fileSource) candidates(m *Module, exe bool) []candidate {
 	}
 	var list []candidate
 	path := m.Path
+	if s.beside != "" && m.BuildID != "" {
+		list = append(list, candidate{path: filepath.Join(s.beside, collected.ObjectsName, m.BuildID)})
+	}
 	if strings.HasPrefix(path, "/") && !pseudoFile(path) {
 		list = append(list, candidate{path, true})
 		if plain, ok := strings.CutSuffix(path, deletedSuffix); ok {
@@ -63,6 +68,9 @@ func (s *fileSource) candidates(m *Module, exe bool) []candidate {
 	}
 	if s.beside != "" && path != "" && path[0] != '[' {
 		list = append(list, candidate{path: filepath.Join(s.beside, filepath.Base(path))})
+		if name := collected.FileName("", path); name != "" {
+			list = append(list, candidate{path: filepath.Join(s.beside, collected.ObjectsName, name)})
+		}
 	}
 	return list
 }
