@@ -48,6 +48,8 @@ type Head struct {
 
 	in    *stream
 	loads []elf.Prog64 // PT_LOAD, in the order of their contents
+	// code are the ranges that may be executed, in the order of addresses.
+	code  []elf.Prog64
 	note  elf.Prog64
 	notes []byte // the part of the notes that was read
 	// arguments is where pr_psargs of NT_PRPSINFO is in notes.
@@ -160,11 +162,15 @@ func (h *Head) arrange(list []elf.Prog64) error {
 				return &FormatError{h.in.at, fmt.Sprintf("a segment at %#x of %d bytes, of which %d are stored", p.Vaddr, p.Memsz, p.Filesz)}
 			}
 			h.loads = append(h.loads, p)
+			if elf.ProgFlag(p.Flags)&elf.PF_X != 0 {
+				h.code = append(h.code, p)
+			}
 		}
 	}
 	if notes != 1 {
 		return &FormatError{h.in.at, fmt.Sprintf("%d segments of notes, not one", notes)}
 	}
+	slices.SortStableFunc(h.code, func(a, b elf.Prog64) int { return compare(a.Vaddr, b.Vaddr) })
 	slices.SortStableFunc(h.loads, func(a, b elf.Prog64) int { return compare(a.Off, b.Off) })
 	at := h.note.Off
 	if at < h.in.at || at+h.note.Filesz < at {
@@ -205,10 +211,6 @@ func (h *Head) FileAt(addr uint64) int {
 
 // Executable reports whether a segment at an address may be executed.
 func (h *Head) Executable(addr uint64) bool {
-	for i := range h.loads {
-		if p := &h.loads[i]; addr >= p.Vaddr && addr-p.Vaddr < p.Memsz {
-			return elf.ProgFlag(p.Flags)&elf.PF_X != 0
-		}
-	}
-	return false
+	i := sort.Search(len(h.code), func(i int) bool { return h.code[i].Vaddr > addr })
+	return i > 0 && addr-h.code[i-1].Vaddr < h.code[i-1].Memsz
 }

@@ -68,6 +68,11 @@ func (r *Redactor) Redacted() Redacted { return Redacted{slices.Clone(r.names), 
 // secretsOf finds the secrets of an argument or of a variable of the environment: all of the value
 // if the variable's name is that of a secret.
 func (r *Redactor) secretsOf(text []byte) []secrets.Span {
+	for _, directory := range []string{"PWD=", "OLDPWD="} { // of the shell (POSIX, cd), and not passwords
+		if bytes.HasPrefix(text, []byte(directory)) {
+			return nil
+		}
+	}
 	spans := r.finder.Text(string(text))
 	name, value, assigned := strings.Cut(string(text), "=")
 	if !assigned || !isName(name) || value == "" {
