@@ -76,7 +76,9 @@ it by experiments on replays.
 		PersistentPreRunE: prepare,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCrash(), newHeap(), newRun(), newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newProbe(), newRecording(), newIsolated(), newCorpus(), newNightly(), newWorker(), newServe(),
+	root.AddCommand(newCrash(), newHeap(), newRun(),
+		newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newProbe(), newRecording(), newIsolated(),
+		newCorpus(), newNightly(), newWorker(), newServe(), newCollect(),
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)
 	checkTopic(root)
