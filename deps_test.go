@@ -90,7 +90,7 @@ var allowed = map[string]string{
 	"fleet/share":         "corpus fleet/engine",
 	"fleet/page":          "corpus corpus/nightly evidence/suppress reports",
 
-	"fleet/collect":            "fleet/collect/corestream fleet/collect/spool image/collected image/object internal/procmaps",
+	"fleet/collect":            "corpus fleet/collect/corestream fleet/collect/spool fleet/engine fleet/share image/collected image/object internal/privatefile internal/procmaps",
 	"fleet/collect/corestream": "reports/secrets",
 	"fleet/collect/spool":      "image/collected internal/privatefile",
 

@@ -1,11 +1,14 @@
 package corpus
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"diagnose/image/collected"
 	"diagnose/internal/wording"
@@ -47,6 +50,45 @@ func (s *stage) collected(name string, k *copier, e *Entry) error {
 		return err
 	}
 	return describeCollected(s.dir, e)
+}
+
+// PackCollected returns a collected core that is in no corpus as a parcel. What Add refuses is refused.
+func PackCollected(ctx context.Context, dir string, o PackOptions) (Parcel, error) {
+	if err := checkLabels(o.Labels); err != nil {
+		return Parcel{}, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Parcel{}, &InputError{err}
+	}
+	defer root.Close()
+	core, err := root.OpenFile(coreName, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return Parcel{}, &InputError{err}
+	}
+	defer core.Close()
+	if err := isCore(core); err != nil {
+		return Parcel{}, err
+	}
+	s := &summer{ctx: ctx, root: root}
+	if err := s.tree(".", 0); err != nil {
+		return Parcel{}, err
+	}
+	if err := checkCollected(s.files); err != nil {
+		return Parcel{}, err
+	}
+	p := packed{Entry: Entry{Kind: KindCore}, Files: s.files}
+	if err := describeCollected(dir, &p.Entry); err != nil {
+		return Parcel{}, err
+	}
+	p.Entry.AddedAt = p.Entry.FailedAt // a description does not depend on when it is made
+	if p.Entry.Source, err = filepath.Abs(dir); err != nil {
+		return Parcel{}, err
+	}
+	p.Likeness = p.Entry.likeness
+	p.Entry.ID = identity(KindCore, p.Files) // which sorts them
+	p.addLabels(o.Labels)
+	return p.parcel(p.Entry.ID, dir)
 }
 
 // checkCollected refuses files that a collected core does not have.

@@ -93,3 +93,23 @@ func TestAddCollectedRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestPackCollected: a parcel is the entry that Add makes.
+func TestPackCollected(t *testing.T) {
+	c := create(t)
+	dir := collectedCore(t, collected.Facts{Version: 1, Program: "/usr/bin/server", Signal: 6, Host: "web-7"})
+	p, err := PackCollected(t.Context(), dir, PackOptions{Labels: map[string]string{"job": "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := add(t, c, dir); p.Entry.ID != id || p.Dir != dir || len(p.Files) != 3 || p.Entry.Ended != "SIGABRT" || p.Entry.Labels["job"] != "x" || p.Entry.Labels[LabelHost] != "web-7" {
+		t.Errorf("%+v, and Add says %s", p, id)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var input *InputError
+	if _, err := PackCollected(t.Context(), dir, PackOptions{}); !errors.As(err, &input) {
+		t.Error(err)
+	}
+}

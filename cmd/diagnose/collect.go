@@ -18,7 +18,7 @@ the details.
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newCollectHandle())
+	c.AddCommand(newCollectInstall(), newCollectUninstall(), newCollectStatus(), newCollectSend(), newCollectScan(), newCollectHandle())
 	return c
 }
 

@@ -23,6 +23,8 @@ type Crash struct {
 	// UID, GID, Signal and Time are %u, %g, %s and %t.
 	UID, GID, Signal int
 	Time             time.Time
+	// Ended says that the process has ended: another one may have its numbers.
+	Ended bool
 }
 
 // Outcome is what became of a core.
@@ -104,7 +106,7 @@ func (h *handler) admitted(modules []*module) (*Outcome, error) {
 	if err != nil {
 		why = spool.Failed
 	}
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, spool.ErrFull) {
+	if isFull(err) || errors.Is(err, spool.ErrFull) {
 		why = spool.Full
 	}
 	return &Outcome{Refused: why, Facts: h.facts}, errors.Join(err, h.spool.Refuse(h.kind, h.facts.Program, why, time.Now()))
@@ -122,7 +124,9 @@ func (h *handler) describe(modules []*module) {
 		f.Program = h.head.Files[exe].Path
 	}
 	var stack []byte
-	h.process, _ = openProcess(h.crash.PID, h.head) // nil if it has ended
+	if !h.crash.Ended {
+		h.process, _ = openProcess(h.crash.PID, h.head) // nil if it has ended
+	}
 	if p := h.process; p != nil {
 		if name := p.program(); name != "" {
 			f.Program = name
@@ -179,7 +183,11 @@ func (h *handler) keep(modules []*module) (string, error) {
 		redactor.Learn(h.process.text("cmdline"))
 		h.facts.Redacted.Everywhere = len(environment) > 0
 	}
-	if err := h.write(stage, corestream.Options{Objects: k.keep(modules), Redactor: redactor}); err != nil {
+	objects, err := k.keep(modules)
+	if err != nil {
+		return "", err
+	}
+	if err := h.write(stage, corestream.Options{Objects: objects, Redactor: redactor}); err != nil {
 		return "", err
 	}
 	done := redactor.Redacted()

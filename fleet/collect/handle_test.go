@@ -48,8 +48,6 @@ int main(int argc, char **argv)
 }
 `
 
-func TestMain(m *testing.M) { crashtest.Main(m) }
-
 const secret = "correct-horse-battery"
 
 func compile(t *testing.T, compiler string, flags ...string) string {

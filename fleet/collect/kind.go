@@ -42,23 +42,27 @@ func kindOf(h *corestream.Head, program, buildID string, signal int, stack []byt
 	if stack == nil && !inProgram {
 		return k
 	}
-	parts := []string{name, fmt.Sprint(signal), place(h, h.Thread.PC)}
+	parts := []string{name, fmt.Sprint(signal), place(h, exe, h.Thread.PC)}
 	for ; len(stack) >= 8 && len(parts) < 3+framesCompared; stack = stack[8:] {
 		addr := binary.LittleEndian.Uint64(stack)
 		i := h.FileAt(addr)
 		if i < 0 || !h.Executable(addr) || at >= 0 && !inProgram && h.Files[i].Path == h.Files[at].Path {
 			continue
 		}
-		parts = append(parts, place(h, addr))
+		parts = append(parts, place(h, exe, addr))
 	}
 	k.Signature = digest(parts...)
 	return k
 }
 
-// place names an address of code independently of where its file was loaded.
-func place(h *corestream.Head, addr uint64) string {
+// place names an address of code independently of where its file was loaded, and where the program, whose
+// mapping is exe, is installed.
+func place(h *corestream.Head, exe int, addr uint64) string {
 	if i := h.FileAt(addr); i >= 0 {
 		f := &h.Files[i]
+		if exe >= 0 && f.Path == h.Files[exe].Path {
+			return fmt.Sprintf("program+%#x", f.Offset+(addr-f.Start))
+		}
 		return fmt.Sprintf("%s+%#x", f.Path, f.Offset+(addr-f.Start))
 	}
 	if addr < 1<<16 {

@@ -136,11 +136,14 @@ func (k *keeper) close() {
 }
 
 // keep keeps the modules' files, and returns those with a build-id: a page of the core that is equal
-// is found by it later. A file that cannot be kept is noted.
-func (k *keeper) keep(modules []*module) map[int]*corestream.Object {
+// is found by it later. A file that cannot be kept is noted; only a full disk is an error.
+func (k *keeper) keep(modules []*module) (map[int]*corestream.Object, error) {
 	objects := map[int]*corestream.Object{}
 	for _, m := range modules {
 		o, err := k.one(m)
+		if isFull(err) {
+			return nil, err
+		}
 		if err != nil {
 			k.facts.Lacking = append(k.facts.Lacking, collected.Lacking{Path: valid(m.path), Reason: valid(err.Error())})
 		}
@@ -151,8 +154,11 @@ func (k *keeper) keep(modules []*module) map[int]*corestream.Object {
 			objects[i] = o
 		}
 	}
-	return objects
+	return objects, nil
 }
+
+// isFull reports whether an error is that of a full disk.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 func (k *keeper) one(m *module) (*corestream.Object, error) {
 	f, err := k.from.mapped(&k.head.Files[m.start])

@@ -15,7 +15,7 @@ import (
 
 // Names in the directory.
 const (
-	CoreName    = "core.zst"
+	CoreName    = "core"
 	FactsName   = "entry.json"
 	ObjectsName = "objects"
 )

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/internal/privatefile"
 )
@@ -15,8 +18,8 @@ const (
 	mostPrograms, mostSignatures = 512, 2048
 	// mostState bounds the file, in bytes.
 	mostState = 4 << 20
-	// pendingTime is how long a core may be being written.
-	pendingTime = 15 * time.Minute
+	// pendingTime is how long a core that was admitted may take to have a directory in incoming.
+	pendingTime = 5 * time.Second
 )
 
 // Refusal is why a core was not kept.
@@ -178,7 +181,7 @@ func (s *Spool) Admit(k Kind, name string, now time.Time) (refusal Refusal, err 
 		p.Bucket.fill(s.Limits.ProgramRate, now)
 		st.Total.fill(s.Limits.TotalRate, now)
 		switch {
-		case v != nil && (within(now, v.Kept, s.Limits.Window) || within(now, v.Pending, pendingTime)):
+		case v != nil && (within(now, v.Kept, s.Limits.Window) || s.writes(k, v, now)):
 			refusal = Same
 		case free < s.Limits.FreeBytes:
 			refusal = Full
@@ -208,6 +211,33 @@ func (s *Spool) Admit(k Kind, name string, now time.Time) (refusal Refusal, err 
 		return nil
 	})
 	return refusal, err
+}
+
+// writes reports whether a core of a kind is being written: its writer has locked its directory. One
+// that was killed has not.
+func (s *Spool) writes(k Kind, v *signatureState, now time.Time) bool {
+	if v.Pending.IsZero() || within(now, v.Pending, pendingTime) {
+		return !v.Pending.IsZero()
+	}
+	names, err := os.ReadDir(s.path(incomingName))
+	if err != nil {
+		return false
+	}
+	for _, n := range names {
+		if of, ok := kindOf(n.Name()); !ok || !strings.HasPrefix(k.Signature, of.Signature) {
+			continue
+		}
+		f, err := os.Open(s.path(incomingName, n.Name()))
+		if err != nil {
+			continue // it was renamed or removed
+		}
+		free := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		f.Close()
+		if !free {
+			return true
+		}
+	}
+	return false
 }
 
 // within reports whether a time is less than a duration ago.

@@ -47,3 +47,16 @@ func (s *Spool) Status() (*Status, error) {
 	}
 	return status, err
 }
+
+// Crashes returns how many crashes of an entry's kind were counted; 0: they cannot be compared.
+func (s *Spool) Crashes(e Entry) (count uint64, err error) {
+	err = s.locked(func() error {
+		for signature, v := range s.read().Signatures {
+			if short := signature[:min(len(signature), kindLength)]; short == e.kind.Signature {
+				count += v.Count
+			}
+		}
+		return nil
+	})
+	return count, err
+}
