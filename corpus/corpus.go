@@ -168,7 +168,7 @@ func open(ctx context.Context, dir string, change bool) (*Corpus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", dir, err)
 	}
-	c := newCorpus(&store{dir: abs, db: db})
+	c := newCorpus(&store{dir: abs, db: db, writer: make(chan struct{}, 1)})
 	if err := c.begin(ctx, change); err != nil {
 		c.Close()
 		if databaseDamaged(err) {

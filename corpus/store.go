@@ -13,12 +13,21 @@ type store struct {
 	dir   string // of the corpus
 	db    *sql.DB
 	owner *owner // nil: opened for reading
+	// writer is held by the change of this process. SQLite's own wait for a lock is not fair, and of
+	// hundreds some would wait too long.
+	writer chan struct{}
 }
 
 // change runs f in a transaction. No other transaction writes meanwhile.
 func (s *store) change(ctx context.Context, f func(*sql.Tx) error) error {
 	if s.owner == nil {
 		return errors.New("corpus: it is open for reading")
+	}
+	select {
+	case s.writer <- struct{}{}:
+		defer func() { <-s.writer }()
+	case <-ctx.Done():
+		return fmt.Errorf("corpus: %w", ctx.Err())
 	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
