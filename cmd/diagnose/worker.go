@@ -32,11 +32,12 @@ be those that are needed. It works until it is interrupted; then it gives unfini
 failures back to the queue. If it is killed, others diagnose them.
 
 Each failure is diagnosed as by 'diagnose nightly': in a process of its own, with its
-budget of time and of memory. A replay executes what the recording says. So that
-process runs in a user namespace and a network namespace of its own: without network
-and without rights. A worker of root's gives each of them a user of its own, and needs
-a --dir that others can reach. The summary of the night says if a host does not allow
-this. Who may write to the engine can have anything executed so.
+budget of time and of memory. A replay executes what the recording says. So it runs as
+by 'diagnose isolated': in a root of its own that has the recording's objects, without
+network and without rights. A core is read without network, and nothing of it is
+executed. A worker of root's gives each of them a user of its own, and needs a --dir
+that others can reach. Where a host does not allow this, they run without, and the
+summary of the night says so.
 ` + engineHelp + `
 Exit status:
 
@@ -84,6 +85,7 @@ func (f *workerFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer e.Close()
+	os.Unsetenv(engineVariable) // it may have a password, and analyses inherit the environment
 	shop, err := work.OpenWorkshop(f.dir)
 	if err != nil {
 		return usagef("--dir: %w", err)
@@ -91,7 +93,7 @@ func (f *workerFlags) run(c *cobra.Command) error {
 	defer shop.Close()
 	o := work.WorkerOptions{Version: version(), Command: []string{exe}, Jobs: f.jobs, Dir: shop.Dir, Idle: time.Duration(f.idle), Progress: tellStep}
 	if !f.unconfined {
-		o.Confine = work.NewNamespace()
+		o.Confine = work.NewIsolation(exe)
 	}
 	if err := work.Work(c.Context(), e, o); err != nil {
 		return err

@@ -112,6 +112,10 @@ func (a *Analyser) try(ctx context.Context, f Failure, way attempt, r *corpus.Re
 		memory:  f.Memory,
 	}
 	end, err := a.confined(ctx, p, f)
+	var files *confineError
+	if errors.As(err, &files) {
+		return files.err.Error(), nil
+	}
 	if err != nil {
 		return "", err
 	}

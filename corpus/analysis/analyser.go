@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"sync"
 	"sync/atomic"
+
+	"diagnose/corpus"
 )
 
 // Options are the options of an Analyser.
@@ -24,10 +26,18 @@ type Options struct {
 
 // Confiner restricts what the process of an analysis can do: a replay runs the recorded program.
 type Confiner interface {
-	// Confine changes a command that was not started yet. read are the directories that its
-	// process must be able to read, write is the one of its output. It fails with an
-	// *UnsupportedError if this machine cannot restrict the process so.
-	Confine(cmd *exec.Cmd, read []string, write string) error
+	// Confine changes a command that was not started yet; release is called after its end. It
+	// fails with an *UnsupportedError if this machine cannot restrict processes so. Another error
+	// is of these files: they cannot be analysed under the restrictions.
+	Confine(ctx context.Context, cmd *exec.Cmd, v View) (release func(), err error)
+}
+
+// View is what a confined process must see.
+type View struct {
+	// Files are directories that it reads. Recordings are those of them that it replays.
+	Files, Recordings []string
+	// Output is the directory that it writes to.
+	Output string
 }
 
 // Enforcement is a way to enforce a budget of memory.
@@ -47,11 +57,9 @@ type Analyser struct {
 	groups *controlGroups // nil: there are none
 	polled atomic.Bool    // memory is polled
 
-	free atomic.Bool // processes are not confined
-
 	mu    sync.Mutex
 	why   string // no control group can be used
-	loose string // processes are not confined, though they should be
+	loose string // some processes were not confined, though they should be
 }
 
 // Open makes an Analyser. It uses control groups if this process may make any.
@@ -60,7 +68,6 @@ func Open(o Options) (*Analyser, error) {
 		return nil, errors.New("analysis: command, version or scratch is not set")
 	}
 	a := &Analyser{Options: o}
-	a.free.Store(o.Confine == nil)
 	groups, err := openControlGroups()
 	if err != nil {
 		a.poll(err)
@@ -96,32 +103,45 @@ func (a *Analyser) poll(why error) {
 	a.why = why.Error()
 }
 
-// Confinement reports whether the processes are confined. why says why they are not, though they
+// Confinement reports whether the processes are confined. why says why some were not, though they
 // should be.
 func (a *Analyser) Confinement() (confined bool, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.free.Load(), a.loose
+	return a.Confine != nil && a.loose == "", a.loose
 }
 
+// statusNotEntered is the exit status of a process that could not enter its confinement: that of
+// a shell that cannot execute.
+const statusNotEntered = 126
+
 // confined runs a process with the restrictions or, if the machine does not allow them, without.
+// An error of the files is a *confineError.
 func (a *Analyser) confined(ctx context.Context, p process, f Failure) (*ending, error) {
-	if a.free.Load() {
+	if a.Confine == nil {
 		return a.bounded(ctx, p)
 	}
+	view := View{Files: f.Needed, Output: p.dir}
+	if f.Kind == corpus.KindRecording {
+		view.Recordings = f.Needed
+	}
 	restricted := p
-	restricted.confine = func(cmd *exec.Cmd) error { return a.Confine.Confine(cmd, f.Needed, p.dir) }
+	restricted.confine = func(cmd *exec.Cmd) (func(), error) { return a.Confine.Confine(ctx, cmd, view) }
 	end, err := a.bounded(ctx, restricted)
+	var no *UnsupportedError
 	var start *startError
-	if !errors.As(err, &start) {
+	switch {
+	case errors.As(err, &no), errors.As(err, &start):
+	case err == nil && end.status == statusNotEntered:
+		err = errors.New(why(end))
+	default:
 		return end, err
 	}
 	end, again := a.bounded(ctx, p)
 	if !errors.As(again, &start) { // the restrictions were the reason
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.free.Store(true)
-		a.loose = err.Error()
+		a.loose = short(err.Error())
 	}
 	return end, again
 }

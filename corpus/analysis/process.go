@@ -25,7 +25,7 @@ type process struct {
 	// group enforces the memory budget; nil: watch polls.
 	group *controlGroup
 	// confine restricts the command before it starts; nil: it does not.
-	confine func(*exec.Cmd) error
+	confine func(*exec.Cmd) (release func(), err error)
 }
 
 // ending describes how it ended.
@@ -66,9 +66,14 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.fd.Fd())
 	}
 	if p.confine != nil {
-		if err := p.confine(cmd); err != nil {
-			return nil, &startError{err}
+		release, err := p.confine(cmd)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
+		if err != nil {
+			return nil, &confineError{err}
+		}
+		defer release()
 	}
 	// The parent-death signal is sent when the thread that starts the process ends. So that
 	// thread must stay.
@@ -114,6 +119,12 @@ func (p *process) runToEnd(ctx context.Context) (*ending, error) {
 	end.starved = outside && !end.tooLong
 	return end, nil
 }
+
+// confineError says that a process could not be confined.
+type confineError struct{ err error }
+
+func (e *confineError) Error() string { return "analysis: " + e.err.Error() }
+func (e *confineError) Unwrap() error { return e.err }
 
 // startError says that a process could not be started.
 type startError struct{ err error }

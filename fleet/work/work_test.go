@@ -320,7 +320,7 @@ func TestConfined(t *testing.T) {
 	c, ids := filled(t, "who")
 	k := coordinated(t, e, c, CoordinatorOptions{})
 	o := workerOptions(t)
-	o.Confine = NewNamespace()
+	o.Confine = NewIsolation(os.Args[0])
 	// The test binary is in a directory that is closed to others.
 	exe := filepath.Join(o.Dir, "diagnose")
 	if text, err := os.ReadFile(os.Args[0]); err != nil || os.WriteFile(exe, text, 0o755) != nil {
@@ -352,7 +352,7 @@ func TestNotConfined(t *testing.T) {
 	c, _ := filled(t, "copy")
 	k := coordinated(t, e, c, CoordinatorOptions{})
 	o := workerOptions(t)
-	o.Confine = NewNamespace()
+	o.Confine = NewIsolation(os.Args[0])
 	o.Dir = t.TempDir()
 	if err := os.Chmod(filepath.Dir(o.Dir), 0o700); err != nil {
 		t.Fatal(err)
