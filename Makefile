@@ -10,7 +10,7 @@ export CGO_ENABLED = 0
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-delta bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -111,6 +111,11 @@ truth-headlines:
 # at most ten minutes.
 bench-nightly: setup-test
 	DIAGNOSE_GROWTH=$(CURDIR)/docs/clusters.md $(GO) test -timeout 60m -count 1 -v -run 'TestGrowth$$' ./bench/nightly
+
+# Nights with workers in network namespaces, as root: docs/fleet.md. Half an hour.
+bench-fleet:
+	$(GO) run ./bench/fleet speed
+	$(GO) run ./bench/fleet faults
 
 # Nights that tell a real Gitea, which is built first: docs/trackers.md.
 gitea: setup-test

@@ -116,6 +116,7 @@ var allowed = map[string]string{
 	"bench":                   "image/object",
 	"bench/load":              "",
 	"bench/delta":             "delta patterns",
+	"bench/fleet":             "corpus corpus/nightly fleet/engine fleet/work reports",
 	"bench/frames":            "",
 	"bench/leaks":             "",
 	"bench/heap":              "agent bench/load",
