@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"diagnose/corpus"
@@ -192,17 +193,26 @@ func (c *Coordinator) job(ctx context.Context, t nightly.Task) (job *Job, class 
 	if class, err = c.class(ctx, needs); err != nil {
 		return nil, "", nil, err
 	}
+	if lack, unable := c.roster.unable(class, c.Patience, time.Now()); unable {
+		return nil, "", nil, &nightly.UnableError{Lack: lack}
+	}
 	job = &Job{Version: JobVersion, ID: jobID(t.Entry.ID, c.Version), Entry: t.Entry.ID, Program: t.Entry.Program, Kind: t.Entry.Kind,
 		Needs: needs, Time: t.Time, Memory: t.Memory, Priority: t.Priority, Made: time.Now().UTC()}
-	if job.Failure, err = c.send(ctx, t.Failure); err != nil {
+	var files *engine.InputError
+	if job.Failure, err = c.send(ctx, t.Failure); errors.As(err, &files) {
+		return nil, "", err, nil
+	} else if err != nil {
 		return nil, "", nil, err
 	}
 	for _, p := range t.Passing {
 		f, err := c.passing(ctx, p)
-		if err != nil {
+		switch {
+		case errors.As(err, &files): // it is compared without
+		case err != nil:
 			return nil, "", nil, err
+		default:
+			job.Passing = append(job.Passing, f)
 		}
-		job.Passing = append(job.Passing, f)
 	}
 	return job, class, job.check(), nil
 }
@@ -337,11 +347,11 @@ func (c *Coordinator) enqueue(ctx context.Context, job *Job, class string) error
 	return err
 }
 
-// isQueued reports whether an error says that the subject has a message: the limits of the
-// stream have one code, and only their text differs (server.ErrMaxMsgsPerSubject).
+// isQueued reports whether an error says that the subject has a message. The limits of a stream
+// have one code, and the server tells them apart only by their description.
 func isQueued(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == 10077 && api.Description == "maximum messages per subject exceeded"
+	return errors.As(err, &api) && server.ErrorIdentifier(api.ErrorCode) == server.JSStreamStoreFailedF && api.Description == server.ErrMaxMsgsPerSubject.Error()
 }
 
 // withdraw takes a job out of the queue. A worker that has it finishes it, and the next night

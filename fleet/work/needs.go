@@ -94,12 +94,16 @@ func needsOf(kind, dir, version string) (Needs, error) {
 		need(string(m.Start.Mappings[i].Path), m.Start.Mappings[i].BuildID)
 	}
 	slices.SortFunc(n.Objects, func(a, b Object) int { return strings.Compare(a.Path, b.Path) })
-	return n, n.check()
+	_, err = n.class()
+	return n, errors.Join(err, n.check())
 }
 
 // class names the jobs of these needs.
 func (n *Needs) class() (string, error) {
 	text, err := json.Marshal(n)
+	if err == nil && len(text) > mostNeeds {
+		err = inputf("the needs have %d bytes, and %d are allowed", len(text), mostNeeds)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -379,3 +379,26 @@ func TestLeftResult(t *testing.T) {
 	}
 	empty(t, k)
 }
+
+// A job that is in the queue, or was put there by a call whose answer was lost, is there once.
+func TestQueuedOnce(t *testing.T) {
+	e := served(t)
+	c, _ := filled(t)
+	k := coordinated(t, e, c, CoordinatorOptions{})
+	job := sampleJob()
+	class, err := k.class(t.Context(), job.Needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := k.enqueue(t.Context(), job, class); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := k.board.jobs.Info(t.Context())
+	if err != nil || info.State.Msgs != 1 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	k.withdraw(t.Context(), class, job.ID)
+	empty(t, k)
+}
