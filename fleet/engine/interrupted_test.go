@@ -185,7 +185,7 @@ func TestServerStaysAway(t *testing.T) {
 type proxy struct {
 	listener net.Listener
 	server   string
-	mutex    sync.Mutex // held while it is cut
+	mutex    sync.RWMutex // locked while it is cut
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -223,9 +223,10 @@ func (p *proxy) pass(to io.Writer, from io.Reader) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
-		p.mutex.Lock() // waits while it is cut
-		p.mutex.Unlock()
-		if _, failed := to.Write(b[:n]); err != nil || failed != nil {
+		p.mutex.RLock()
+		_, failed := to.Write(b[:n])
+		p.mutex.RUnlock()
+		if err != nil || failed != nil {
 			return
 		}
 	}
