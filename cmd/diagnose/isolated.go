@@ -74,12 +74,11 @@ func runIsolated(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	own, err := agent.RecordLibrary(ctx)
-	var none *agent.UnsupportedError
-	if err != nil && !errors.As(err, &none) { // without it, the recording must bring its library along
+	objects, err := replayObjects(ctx)
+	if err != nil {
 		return err
 	}
-	root, err := privateroot.Build(ctx, filepath.Join(dir, "root"), privateroot.Sources{Recordings: recordings, Objects: []string{own}})
+	root, err := privateroot.Build(ctx, filepath.Join(dir, "root"), privateroot.Sources{Recordings: recordings, Objects: objects})
 	var missing *privateroot.MissingError
 	if errors.As(err, &missing) {
 		return &replay.InputError{Err: err}
@@ -101,6 +100,20 @@ func runIsolated(ctx context.Context, args []string) (err error) {
 		return &endedError{ended.Sys().(syscall.WaitStatus)}
 	}
 	return err
+}
+
+// replayObjects returns the objects of this diagnose that replays need. Where they cannot be made,
+// recordings must bring theirs along.
+func replayObjects(ctx context.Context) ([]string, error) {
+	own, err := agent.RecordLibrary(ctx)
+	var none *agent.UnsupportedError
+	switch {
+	case errors.As(err, &none):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []string{own}, nil
 }
 
 // findRecordings returns the arguments with the directories of recordings as absolute paths, and

@@ -93,7 +93,11 @@ func (f *workerFlags) run(c *cobra.Command) error {
 	defer shop.Close()
 	o := work.WorkerOptions{Version: version(), Command: []string{exe}, Jobs: f.jobs, Dir: shop.Dir, Idle: time.Duration(f.idle), Progress: tellStep}
 	if !f.unconfined {
-		o.Confine = work.NewIsolation(exe)
+		objects, err := replayObjects(c.Context())
+		if err != nil {
+			return err
+		}
+		o.Confine = work.NewIsolation(exe, objects...)
 	}
 	if err := work.Work(c.Context(), e, o); err != nil {
 		return err

@@ -25,8 +25,9 @@ import (
 // A worker of root's gives each analysis a user that nothing else has, so that it can read only
 // what everybody can, and its own job. Another user's worker gives it its own user.
 type Isolation struct {
-	tool  string // the diagnose that runs in private roots
-	users atomic.Uint32
+	tool    string   // the diagnose that runs in private roots
+	objects []string // privateroot.Sources.Objects
+	users   atomic.Uint32
 }
 
 // firstUser begins the range of ids from which root's analyses have users: distributions and
@@ -34,8 +35,9 @@ type Isolation struct {
 const firstUser, mostUsers = 1_900_000_000, 100_000_000
 
 // NewIsolation returns an Isolation for a program of diagnose, which must be a static executable.
-func NewIsolation(tool string) *Isolation {
-	n := &Isolation{tool: tool}
+// objects are those of privateroot.Sources.
+func NewIsolation(tool string, objects ...string) *Isolation {
+	n := &Isolation{tool: tool, objects: objects}
 	n.users.Store(rand.Uint32N(mostUsers))
 	return n
 }
@@ -67,7 +69,7 @@ func (n *Isolation) root(ctx context.Context, cmd *exec.Cmd, v analysis.View, ui
 	err = os.Chmod(dir, 0o711)
 	var root *privateroot.Root
 	if err == nil {
-		root, err = privateroot.Build(ctx, filepath.Join(dir, "root"), v.Recordings...)
+		root, err = privateroot.Build(ctx, filepath.Join(dir, "root"), privateroot.Sources{Recordings: v.Recordings, Objects: n.objects})
 	}
 	if err == nil {
 		root.Tool, root.Writable = n.tool, []string{v.Output}
