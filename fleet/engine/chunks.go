@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,6 +22,8 @@ const (
 	polynomial = chunker.Pol(0x3DA3358B4DC173)
 	// leastPayload is what a message with a chunk needs, which may not compress.
 	leastPayload = mostChunk + 16<<10
+	// tinyChunk is up to which size a chunk is sent without asking whether the engine has it.
+	tinyChunk = 4 << 10
 	// atOnce is how many chunks are sent or fetched at a time.
 	atOnce = 8
 )
@@ -91,18 +94,17 @@ func (e *Engine) has(ctx context.Context, b *bucket, key string) (bool, error) {
 	})
 }
 
-// create stores a value unless the key has one. Values are told by their digest, so the one that
-// is there is as good.
-func (e *Engine) create(ctx context.Context, b *bucket, key string, value []byte) error {
-	_, err := run(ctx, e, func(ctx context.Context) (struct{}, error) {
+// create stores a value unless the key has one, and reports whether it did. Values are told by
+// their digest, so the one that is there is as good.
+func (e *Engine) create(ctx context.Context, b *bucket, key string, value []byte) (created bool, err error) {
+	return run(ctx, e, func(ctx context.Context) (bool, error) {
 		// Create would read the value that is there, which a user that only pushes may not.
 		_, err := b.Update(ctx, key, value, 0)
 		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			err = nil
+			return false, nil
 		}
-		return struct{}{}, err
+		return err == nil, err
 	})
-	return err
 }
 
 // get returns the value of a key.
@@ -116,23 +118,23 @@ func (e *Engine) get(ctx context.Context, b *bucket, key string) ([]byte, error)
 	})
 }
 
-// compressor compresses chunks. It may be used concurrently.
-var compressor = func() *zstd.Encoder {
+// compressor returns what compresses chunks. It may be used concurrently.
+var compressor = sync.OnceValue(func() *zstd.Encoder {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
 	if err != nil {
 		panic(err) // the options are constant
 	}
 	return z
-}()
+})
 
-// decompressor never makes more of a chunk than the largest has.
-var decompressor = func() *zstd.Decoder {
+// decompressor returns what never makes more of a chunk than the largest has.
+var decompressor = sync.OnceValue(func() *zstd.Decoder {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(mostChunk), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
 		panic(err) // the options are constant
 	}
 	return z
-}()
+})
 
 // fetch returns the content of a chunk, checked by its digest.
 func (e *Engine) fetch(ctx context.Context, b *bucket, c chunk) ([]byte, error) {
@@ -143,7 +145,7 @@ func (e *Engine) fetch(ctx context.Context, b *bucket, c chunk) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	content, err := decompressor.DecodeAll(value, nil)
+	content, err := decompressor().DecodeAll(value, nil)
 	if err != nil {
 		return nil, inputf("the chunk %v: %w", c.sum, err)
 	}

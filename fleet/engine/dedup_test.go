@@ -73,7 +73,7 @@ func BenchmarkDedup(b *testing.B) {
 						if err := way.cut(data, func(c []byte) {
 							if sum := sha256.Sum256(c); !seen[sum] {
 								seen[sum] = true
-								sent[min(i, 1)] += len(compressor.EncodeAll(c, nil))
+								sent[min(i, 1)] += len(compressor().EncodeAll(c, nil))
 							}
 						}); err != nil {
 							b.Fatal(err)

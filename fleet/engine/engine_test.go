@@ -232,8 +232,8 @@ func TestFalseChunk(t *testing.T) {
 	}
 	first := list.files[0].chunks[0]
 	for name, value := range map[string][]byte{
-		"other":  compressor.EncodeAll(noise(10, first.size), nil),
-		"longer": compressor.EncodeAll(make([]byte, 1<<26), nil),
+		"other":  compressor().EncodeAll(noise(10, first.size), nil),
+		"longer": compressor().EncodeAll(make([]byte, 1<<26), nil),
 		"none":   []byte("no frame"),
 		"empty":  nil,
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -80,7 +82,11 @@ func noRoom(code server.ErrorIdentifier, description string) bool {
 
 // transient reports whether an error may pass: the server is away, or has just started.
 func transient(err error) bool {
-	for _, one := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+	var network net.Error // a write to a connection that broke just now
+	if errors.As(err, &network) {
+		return true
+	}
+	for _, one := range []error{io.EOF, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
 		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, context.DeadlineExceeded} {
 		if errors.Is(err, one) {
 			return true

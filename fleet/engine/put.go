@@ -128,7 +128,8 @@ func (e *Engine) put(ctx context.Context, root *os.Root, names []string, modes b
 	var head bytes.Buffer
 	head.WriteString(listHead)
 	appendChunks(&head, parts)
-	return sum.String(), e.create(ctx, trees, sum.String(), head.Bytes())
+	_, err = e.create(ctx, trees, sum.String(), head.Bytes())
+	return sum.String(), err
 }
 
 // putter sends the chunks of a tree.
@@ -285,11 +286,13 @@ func (p *putter) stream(in io.Reader) ([]chunk, error) {
 // send stores a chunk unless the engine has it.
 func (p *putter) send(c chunk, data []byte) error {
 	key := c.sum.String()
-	if there, err := p.engine.has(p.ctx, p.chunks, key); there || err != nil {
-		return err
+	if c.size > tinyChunk {
+		if there, err := p.engine.has(p.ctx, p.chunks, key); there || err != nil {
+			return err
+		}
 	}
-	value := compressor.EncodeAll(data, nil)
-	if err := p.engine.create(p.ctx, p.chunks, key, value); err != nil {
+	value := compressor().EncodeAll(data, nil)
+	if created, err := p.engine.create(p.ctx, p.chunks, key, value); !created {
 		return err
 	}
 	p.count(func(g *Progress) { g.NewChunks++; g.Sent += int64(len(value)) })

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -46,7 +47,7 @@ func user(t *testing.T, variable string) (seedFile string) {
 	return seedFile
 }
 
-// certificate makes a server's certificate that its own key signed.
+// certificate makes a certificate, for a server or a client, that its own key signed.
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +56,7 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "engine"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 }
 
 // configured starts a server by an example's file, on a free port of loopback, and returns its
-// URL.
-func configured(t *testing.T, name string) string {
+// URL. change may change the options.
+func configured(t *testing.T, name string, change func(*server.Options)) string {
 	t.Helper()
 	t.Setenv("NATS_STORE", t.TempDir())
 	o, err := server.ProcessConfigFile(filepath.Join("../../docs/examples/fleet", name))
@@ -84,6 +85,7 @@ func configured(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	o.Host, o.Port, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	change(o)
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +129,7 @@ func TestExampleServer(t *testing.T) {
 	t.Setenv("NATS_CERT", cert)
 	t.Setenv("NATS_KEY", key)
 	people, hosts, desktop := user(t, "WEB_PEOPLE"), user(t, "WEB_HOSTS"), user(t, "DESKTOP_PEOPLE")
-	url := configured(t, "nats-server.conf")
+	url := configured(t, "nats-server.conf", func(*server.Options) {})
 
 	c := created(t)
 	id := add(t, c, recording(t, 1), nil)
@@ -169,5 +171,33 @@ func TestExampleServer(t *testing.T) {
 			e.Close()
 			t.Errorf("%s: connected", name)
 		}
+	}
+}
+
+// A server that wants clients' certificates gets those of the options.
+func TestClientCertificate(t *testing.T) {
+	cert, key := certificate(t)
+	t.Setenv("NATS_CERT", cert)
+	t.Setenv("NATS_KEY", key)
+	o := engine.Options{Credentials: user(t, "WEB_PEOPLE"), CA: cert, Team: "web", Patience: 10 * time.Second}
+	user(t, "WEB_HOSTS")
+	user(t, "DESKTOP_PEOPLE")
+	own, ownKey := certificate(t)
+	o.URL = configured(t, "nats-server.conf", func(options *server.Options) {
+		text, err := os.ReadFile(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.TLSConfig.ClientAuth, options.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		options.TLSConfig.ClientCAs.AppendCertsFromPEM(text)
+	})
+	if e, err := engine.Connect(t.Context(), o); err == nil {
+		e.Close()
+		t.Error("connected without a certificate")
+	}
+	o.Cert, o.Key = own, ownKey
+	e := connect(t, o)
+	if keys, err := e.RecordKeys(t.Context(), entriesKind); err != nil || len(keys) > 0 {
+		t.Errorf("%q, %v", keys, err)
 	}
 }
