@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"diagnose/corpus"
 	"diagnose/fleet/engine"
@@ -59,15 +62,18 @@ func Pull(ctx context.Context, e *engine.Engine, c *corpus.Corpus, o PullOptions
 		return done, err
 	}
 	p := &puller{e, c, &o, fmt.Sprintf("%s, team %s", e.URL(), e.Team())}
+	all := len(keys)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return have[key] })
+	done.Existed = all - len(keys)
+	records, err := p.records(ctx, keys)
+	if err != nil {
+		return done, err
+	}
 	for i, key := range keys {
 		if o.Note != nil {
 			o.Note(PullProgress{i, len(keys)})
 		}
-		if have[key] {
-			done.Existed++
-			continue
-		}
-		added, err := p.entry(ctx, key)
+		added, err := p.entry(ctx, key, records[i])
 		switch {
 		case err == nil && added:
 			done.Added = append(done.Added, key)
@@ -131,15 +137,41 @@ type puller struct {
 	from    string
 }
 
-// entry fetches an entry, unless the filter leaves it out.
-func (p *puller) entry(ctx context.Context, id string) (added bool, err error) {
-	text, err := p.engine.Record(ctx, entriesKind, id)
-	if err != nil {
-		return false, err
+// recordsAtOnce is how many records are fetched at a time.
+const recordsAtOnce = 16
+
+// fetchedRecord is a record, or what is wrong with it.
+type fetchedRecord struct {
+	record *entryRecord
+	err    error
+}
+
+// records fetches the records of entries. The error of a damaged one is in its place.
+func (p *puller) records(ctx context.Context, keys []string) ([]fetchedRecord, error) {
+	list := make([]fetchedRecord, len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(recordsAtOnce)
+	for i, key := range keys {
+		group.Go(func() error {
+			text, err := p.engine.Record(ctx, entriesKind, key)
+			if err == nil {
+				list[i].record, err = decodeRecord(text)
+			}
+			if err != nil && !damaged(err) {
+				return fmt.Errorf("entry %.80q: %w", key, err)
+			}
+			list[i].err = err
+			return nil
+		})
 	}
-	record, err := decodeRecord(text)
-	if err != nil {
-		return false, err
+	return list, group.Wait()
+}
+
+// entry fetches an entry, unless the filter leaves it out.
+func (p *puller) entry(ctx context.Context, id string, fetched fetchedRecord) (added bool, err error) {
+	record := fetched.record
+	if fetched.err != nil {
+		return false, fetched.err
 	}
 	if !record.takes(&p.options.Filter) {
 		return false, nil
