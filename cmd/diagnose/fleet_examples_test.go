@@ -259,29 +259,41 @@ type manifest struct {
 		AccessModes []string `yaml:"accessModes"`
 		Resources   map[string]map[string]string
 		Ports       []map[string]any
-		Template    struct {
-			Metadata struct{ Labels map[string]string }
-			Spec     struct {
-				Automount  *bool          `yaml:"automountServiceAccountToken"`
-				Grace      int            `yaml:"terminationGracePeriodSeconds"`
-				Security   map[string]any `yaml:"securityContext"`
-				Containers []struct {
-					Name, Image string
-					Args        []string
-					Env         []struct{ Name, Value string }
-					Ports       []map[string]any
-					Ready       map[string]any `yaml:"readinessProbe"`
-					Security    map[string]any `yaml:"securityContext"`
-					Resources   map[string]map[string]string
-					Mounts      []struct {
-						Name string
-						Path string `yaml:"mountPath"`
-						Read bool   `yaml:"readOnly"`
-					} `yaml:"volumeMounts"`
-				}
-				Volumes []podVolume
+		Template    podTemplate
+		Schedule    string
+		Concurrency string `yaml:"concurrencyPolicy"`
+		Job         struct {
+			Spec struct {
+				Backoff  int `yaml:"backoffLimit"`
+				Template podTemplate
 			}
+		} `yaml:"jobTemplate"`
+	}
+}
+
+type podTemplate struct {
+	Metadata struct{ Labels map[string]string }
+	Spec     struct {
+		Restart    string `yaml:"restartPolicy"`
+		Automount  *bool  `yaml:"automountServiceAccountToken"`
+		Grace      int    `yaml:"terminationGracePeriodSeconds"`
+		Affinity   map[string]any
+		Security   map[string]any `yaml:"securityContext"`
+		Containers []struct {
+			Name, Image string
+			Args        []string
+			Env         []struct{ Name, Value string }
+			Ports       []map[string]any
+			Ready       map[string]any `yaml:"readinessProbe"`
+			Security    map[string]any `yaml:"securityContext"`
+			Resources   map[string]map[string]string
+			Mounts      []struct {
+				Name string
+				Path string `yaml:"mountPath"`
+				Read bool   `yaml:"readOnly"`
+			} `yaml:"volumeMounts"`
 		}
+		Volumes []podVolume
 	}
 }
 
@@ -304,6 +316,12 @@ func TestExampleOfKubernetes(t *testing.T) {
 			claims[m.Metadata.Name] = true
 		}
 		pod := &m.Spec.Template.Spec
+		if m.Kind == "CronJob" {
+			pod = &m.Spec.Job.Spec.Template.Spec
+			if !cronLine.MatchString(m.Spec.Schedule + " user command") {
+				t.Errorf("%q is no time", m.Spec.Schedule)
+			}
+		}
 		for _, c := range pod.Containers {
 			if err := acceptableArgs(c.Args); err != nil {
 				t.Errorf("%s: %v", c.Name, err)
@@ -322,7 +340,7 @@ func TestExampleOfKubernetes(t *testing.T) {
 			}
 		}
 	}
-	if kinds["Deployment"] != 2 || kinds["Service"] != 1 || kinds["PersistentVolumeClaim"] != 1 {
+	if kinds["Deployment"] != 2 || kinds["Service"] != 1 || kinds["PersistentVolumeClaim"] != 1 || kinds["CronJob"] != 1 {
 		t.Errorf("%v", kinds)
 	}
 }

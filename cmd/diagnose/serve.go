@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"diagnose/corpus"
+	"diagnose/fleet/engine"
 	"diagnose/fleet/page"
 	"diagnose/internal/privatefile"
+	"diagnose/reports"
 )
 
 type serveFlags struct {
@@ -20,6 +24,7 @@ type serveFlags struct {
 	listen, tokenFile string
 	hosts             []string
 	certificate, key  string
+	engine            engineFlags
 }
 
 func newServe() *cobra.Command {
@@ -40,19 +45,23 @@ It listens on this machine only: a proxy before it asks for names and passwords,
 token, and programs send it as 'Authorization: Bearer TOKEN'; then --listen takes any
 address, and --tls-cert and --tls-key are the server's own.
 
+With --engine, or DIAGNOSE_ENGINE in the environment, the corpus is created if it does not
+exist, and gets the failures of the team from the engine, every half minute.
+
 It ends with SIGINT or SIGTERM.
 
 The corpus is the directory that --corpus names, or else the environment's
 ` + corpusVariable + `, or else ./corpus.
-
+` + engineHelp + `
 Exit status:
 
       0  it was ended
-      1  it could not listen, or failed
+      1  it could not listen, or failed, or the engine does not answer
       2  the command line is wrong
       3  there is no such corpus`,
 		Example: `  diagnose serve --corpus /srv/diagnose/corpus
   diagnose serve --corpus /srv/diagnose/corpus --host failures.example.org
+  diagnose serve --corpus /var/cache/diagnose --engine tls://engine.example:4222 --team web
   diagnose serve --listen 0.0.0.0:8420 --token-file /etc/diagnose/page.token --tls-cert cert.pem --tls-key key.pem`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -71,6 +80,7 @@ Exit status:
 	for _, name := range []string{"listen", "host"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
+	f.engine.register(c, "engine", "`URL` of the engine whose failures are shown, as nats://HOST:4222")
 	f.registerSuppressions(c)
 	f.registerRedact(c)
 	return c
@@ -99,23 +109,41 @@ func (f *serveFlags) serve(c *cobra.Command) error {
 	if err := f.checkListen(); err != nil {
 		return err
 	}
-	return f.with(c, corpus.Open, func(store *corpus.Corpus) error {
-		opts.Corpus = store
-		server, err := page.New(opts)
-		if err != nil {
-			return usagef("--token-file: %w", err)
-		}
-		l, err := net.Listen("tcp", f.listen)
-		if err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
-		scheme := "http"
-		if f.certificate != "" {
-			scheme = "https"
-		}
-		say(fmt.Sprintf("%s is at %s://%s/", store.Dir, scheme, l.Addr()))
-		return server.Serve(c.Context(), l, f.certificate, f.key)
+	if !f.pulls() {
+		return f.with(c, corpus.Open, func(store *corpus.Corpus) error { return f.answer(c.Context(), store, opts) })
+	}
+	if _, err := f.engine.chosen(); err != nil {
+		return err
+	}
+	return f.with(c, corpus.Create, func(store *corpus.Corpus) error {
+		return f.engine.with(c.Context(), func(e *engine.Engine) error {
+			ctx, stop := context.WithCancel(c.Context())
+			var pulling sync.WaitGroup
+			defer pulling.Wait()
+			defer stop()
+			pulling.Go(func() { follow(ctx, e, store, func(line string) { opts.Log.Print(reports.Message(line)) }) })
+			return f.answer(c.Context(), store, opts)
+		})
 	})
+}
+
+// answer serves a corpus until ctx ends.
+func (f *serveFlags) answer(ctx context.Context, store *corpus.Corpus, opts page.Options) error {
+	opts.Corpus = store
+	server, err := page.New(opts)
+	if err != nil {
+		return usagef("--token-file: %w", err)
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	scheme := "http"
+	if f.certificate != "" {
+		scheme = "https"
+	}
+	say(fmt.Sprintf("%s is at %s://%s/", store.Dir, scheme, l.Addr()))
+	return server.Serve(ctx, l, f.certificate, f.key)
 }
 
 // checkListen refuses to show failures to a network without a token.
