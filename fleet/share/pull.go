@@ -140,7 +140,7 @@ type puller struct {
 // recordsAtOnce is how many records are fetched at a time.
 const recordsAtOnce = 16
 
-// fetchedRecord is a record, or what is wrong with it.
+// fetchedRecord is a record, or the reason why there is none.
 type fetchedRecord struct {
 	record *entryRecord
 	err    error
