@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,9 @@ func (f *collectFlags) scan(c *cobra.Command, args []string) error {
 	dir := collect.CoredumpDir
 	if len(args) > 0 {
 		dir = args[0]
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return &corpus.InputError{Err: err}
 	}
 	done, err := collect.Scan(store, dir)
 	fmt.Fprintf(c.OutOrStdout(), "%d kept, %d counted\n", done.Kept, done.Counted)

@@ -6,6 +6,7 @@ import (
 
 	"diagnose/corpus"
 	"diagnose/diagnosis/driver"
+	"diagnose/fleet/collect/corestream"
 	"diagnose/fleet/engine"
 	"diagnose/replay"
 	"diagnose/replay/record"
@@ -31,7 +32,7 @@ func exitStatus(err error) int {
 // read, or no longer fits this machine.
 func unusable(err error) bool {
 	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) || is[*engine.InputError](err) || corpus.IsDamaged(err) ||
-		is[*eventlog.InputError](err) || is[*record.ManifestError](err) || is[*eventlog.VersionError](err) ||
+		is[*corestream.FormatError](err) || is[*eventlog.InputError](err) || is[*record.ManifestError](err) || is[*eventlog.VersionError](err) ||
 		is[*eventlog.CutError](err) || is[*eventlog.CorruptError](err) ||
 		is[*engine.InputError](err) || is[*engine.UnreachableError](err) || is[*engine.DeniedError](err)
 }

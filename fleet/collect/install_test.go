@@ -17,13 +17,13 @@ func host(t *testing.T, pattern, limit string) *Installation {
 		t.Skip("not supported here: files of root need root")
 	}
 	root := t.TempDir()
-	for name, text := range map[string]string{patternFile: pattern + "\n", pipeLimitFile: limit + "\n", "/opt/diagnose": "program"} {
+	for name, text := range map[string]string{patternFile: pattern + "\n", pipeLimitFile: limit + "\n", "/opt/program": "program"} {
 		path := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &Installation{Root: root, Program: "/opt/diagnose", Config: Default()}
+	return &Installation{Root: root, Program: "/opt/program", Config: Default()}
 }
 
 func (i *Installation) has(t *testing.T, name, want string) {
@@ -37,7 +37,7 @@ func (i *Installation) has(t *testing.T, name, want string) {
 	}
 }
 
-const installed = "|/opt/diagnose collect handle %P %I %u %g %s %t"
+const installed = "|/opt/program collect handle %P %I %u %g %s %t"
 
 func TestInstall(t *testing.T) {
 	i := host(t, "core.%p", "0")
@@ -112,12 +112,12 @@ func TestInstallRefuses(t *testing.T) {
 		"long":     func() error { i.Program = "/" + strings.Repeat("x", 100); return nil },
 		"missing":  func() error { i.Program = "/opt/missing"; return nil },
 		"folder":   func() error { i.Program = "/opt"; return nil },
-		"writable": func() error { return os.Chmod(i.path("/opt/diagnose"), 0o777) },
+		"writable": func() error { return os.Chmod(i.path("/opt/program"), 0o777) },
 		"owner": func() error {
-			return errors.Join(os.Chmod(i.path("/opt/diagnose"), 0o755), os.Chown(i.path("/opt/diagnose"), 1000, 1000))
+			return errors.Join(os.Chmod(i.path("/opt/program"), 0o755), os.Chown(i.path("/opt/program"), 1000, 1000))
 		},
 	} {
-		i.Program = "/opt/diagnose"
+		i.Program = "/opt/program"
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestInstallScan(t *testing.T) {
 	}
 	i.has(t, patternFile, "systemd-coredump")
 	i.has(t, unitsDir+scanPath, "PathChanged=/var/lib/systemd/coredump\n")
-	i.has(t, unitsDir+scanService, "ExecStart=/opt/diagnose collect scan\n")
+	i.has(t, unitsDir+scanService, "ExecStart=/opt/program collect scan\n")
 	verifyUnits(t, i.path(unitsDir))
 	if err := i.Uninstall(); err != nil {
 		t.Fatal(err)
