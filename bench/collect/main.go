@@ -3,6 +3,7 @@
 //
 //	go run ./bench/collect
 //	go run ./bench/collect -size 256 -storm 2s
+//	go run ./bench/collect -real 1000 -storm 3s
 //
 // The cores are files that the kernel wrote (core_pattern must be core), and reach the handler by a
 // pipe. The storm starts handlers with the core of a small program, a bounded number at a time, as the
@@ -61,10 +62,15 @@ func main() {
 	flag.IntVar(&s.size, "size", 1024, "memory of the large program, in MiB")
 	flag.DurationVar(&s.storm, "storm", 5*time.Second, "length of the storm")
 	flag.IntVar(&s.handlers, "handlers", 8, "handlers at a time in the storm")
+	rate := flag.Int("real", 0, "only a storm of so many crashes a second by the kernel: sets core_pattern of this machine meanwhile")
 	flag.StringVar(&s.diagnose, "diagnose", "bin/diagnose", "the command")
 	flag.StringVar(&s.dir, "work", "bench/work/collect", "directory for cores and spools")
 	flag.Parse()
-	if err := s.run(); err != nil {
+	run := s.run
+	if *rate > 0 {
+		run = func() error { return s.real(*rate) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/collect:", err)
 		os.Exit(1)
 	}
