@@ -14,6 +14,7 @@ import (
 	"diagnose/fleet/collect/corestream"
 	"diagnose/fleet/collect/spool"
 	"diagnose/image/collected"
+	"diagnose/image/object"
 )
 
 // Crash is what the kernel says of a crash on the handler's command line (core(5)).
@@ -163,6 +164,9 @@ func (h *handler) buildID(m *module) string {
 	id, err := identify(file)
 	if err != nil {
 		return ""
+	}
+	if id.buildID == "" { // Go's linker puts it into a section that is in no segment
+		return object.BuildIDOf(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	}
 	return id.buildID
 }

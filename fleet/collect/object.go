@@ -74,8 +74,9 @@ func modulesOf(h *corestream.Head) []*module {
 	return kept
 }
 
-// identity is what an object's headers say.
+// identity is what an object's program headers say.
 type identity struct {
+	// buildID is that of the notes which are in memory, too: readers of the core know the object by it.
 	buildID string
 	notes   []corestream.FileRange
 }
