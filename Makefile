@@ -10,7 +10,7 @@ export CGO_ENABLED = 0
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -151,6 +151,10 @@ bench-heap:
 bench-record:
 	scripts/setup bench
 	$(GO) run ./bench/record
+
+# What collecting cores costs: a minute.
+bench-collect: build
+	$(GO) run ./bench/collect
 
 # What points of instrumented programs cost: a minute.
 bench-points: build

@@ -28,6 +28,9 @@ func newCorpusAdd() *cobra.Command {
 and prints the entries' names. Recordings of runs that passed may be added, too:
 failures are compared with them.
 
+A directory of the spool of 'diagnose collect' is added with the executable and the libraries
+that are in it.
+
 Symbolic links, devices and other irregular files are refused, and so is a recording
 that is still being written. add reports each one that cannot be added, and adds the
 others.
