@@ -162,7 +162,7 @@ type Experiment struct {
 	Check *FailingCheck `json:"check,omitempty"`
 }
 
-// OpenEnd says why the way back of a value ended before a place that is known to be wrong.
+// OpenEnd says why the way back of a value ended before a place that is known to be wrong, or why an order is not known to be.
 type OpenEnd string
 
 // The open ends.
@@ -181,6 +181,8 @@ const (
 	OpenDecision OpenEnd = "decision"
 	// OpenEmpty: the value is null, which may be right as the pointer to no elements: the count of those that were accessed began at 0.
 	OpenEmpty OpenEnd = "empty"
+	// OpenUntested: the failure may follow from the order of accesses, and no experiment or passing run tells whether it does.
+	OpenUntested OpenEnd = "untested"
 )
 
 // RunEndKind is how a run ended.

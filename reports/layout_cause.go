@@ -53,7 +53,10 @@ func unknown(u *evidence.Unknown) []block {
 func leads(list []evidence.Cause) (blocks []block) {
 	for i := range list {
 		title := "Where the bad value came from, as far as it was followed"
-		if i > 0 {
+		switch {
+		case list[i].Open == evidence.OpenUntested:
+			title = "An order of accesses that may explain it"
+		case i > 0:
 			title = fmt.Sprintf("Where another bad value came from (%d)", i+1)
 		}
 		blocks = append(blocks, told(title, caveat, &list[i])...)
@@ -69,6 +72,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenCall:     "what the call executed that returned the value is not known",
 	evidence.OpenInput:    "it is input; whether that is wrong, or what the program made of it, is not known",
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
+	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 

@@ -215,6 +215,8 @@ type tested struct {
 	doubtful bool
 	// unsettled: the failure came without the signal, which leaves the order as it was.
 	unsettled bool
+	// unlogged: a replay has the accesses in another order than the logs.
+	unlogged bool
 }
 
 // interleaved reports whether it is proved that neither context may come between
@@ -276,6 +278,8 @@ func (r *race) try() ([]evidence.Cause, error) {
 			if says > strongest {
 				best, strongest, r.final = t, says, true
 			}
+		case t.unlogged:
+			// An order that no replay has explains nothing.
 		case t.cured:
 			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
@@ -303,7 +307,21 @@ func (r *race) try() ([]evidence.Cause, error) {
 	if len(r.passing) == 0 && len(open) > 1 {
 		open = open[:1]
 	}
-	return r.reports(open...)
+	causes, err := r.reports(open...)
+	if len(r.passing) == 0 {
+		leadsOf(causes)
+	}
+	return causes, err
+}
+
+// leadsOf makes leads of the orders that no experiment supports: without a run that passes, nothing else tells them from the orders
+// of a correct program.
+func leadsOf(causes []evidence.Cause) {
+	for i := range causes {
+		if c := &causes[i]; c.Proof != evidence.Proved && !c.Supported() {
+			c.Open = evidence.OpenUntested
+		}
+	}
 }
 
 // unsettled tells of an order that correct programs have as well, and that no experiment decided.
@@ -410,6 +428,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	}
 	if !r.asLogged(c) {
 		r.limit(evidence.Limit{Code: evidence.LimitContradictedOrder, Pattern: c.Pattern, Names: c.Variables, Place: r.placesText(c)})
+		t.unlogged = true
 		return t, r.halted()
 	}
 	t.experiments = append(t.experiments, *r.recordedAgain())
