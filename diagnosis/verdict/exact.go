@@ -219,8 +219,12 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if v.finding != nil {
 		out.Object = v.finding.Object
 	}
-	if o := x.objectOf(named); named.End == provenance.Freed && o != nil {
+	switch o := x.objectOf(named); {
+	case o == nil:
+	case named.End == provenance.Freed:
 		out.Invalidated = image.InvalidatedBy(o.Freed)
+	case named.End == provenance.Outside:
+		out.Object = o
 	}
 	out.Story = x.story(w)
 	out.Summary = x.summary(v, named, out.Site)
@@ -371,6 +375,9 @@ func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
 	}
 	if d := w.Declared; d != nil {
 		return text + fmt.Sprintf("%s %s, which has %s", side, d.Name, wording.Count(d.Size, "byte"))
+	}
+	if o := x.objectOf(w); o != nil {
+		return text + fmt.Sprintf("%s an object of %s", side, sizeText(o))
 	}
 	return text + fmt.Sprintf("%s an object of %s", side, wording.Count(w.Object.Size, "byte"))
 }
