@@ -19,6 +19,8 @@ type Declared struct {
 	Single bool
 	// Static: it has static storage. The linker chooses its neighbours, and compilers do not access them together with it.
 	Static bool
+	// Member: it is an array of a struct on the heap. With another constant folded into the index, the code might mean another array there.
+	Member bool
 }
 
 // end is the address after it.
@@ -125,17 +127,11 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 	if s, ok := i.process.SymbolAt(addr); ok && s.Addr == addr && s.Module != nil {
 		return i.Static(addr)
 	}
-	t := image.Thread{}
-	for r := x86.RAX; r.General(); r++ {
-		t.Registers.Set(image.Register(r), register(r))
-	}
-	t.Registers.Set(image.RIP, uint64(pc))
-	frames := i.unwinder.Walk(&t, 1).Frames
 	calls, err := info.CallsAt(m.LinkAddr(pc))
-	if err != nil || len(frames) == 0 {
+	frame := i.frame(pc, register, m)
+	if err != nil || frame == nil {
 		return nil
 	}
-	frame := &value.Frame{Process: i.process, Module: m, Thread: &t, Registers: t.Registers, CFA: frames[0].CFA}
 	var found *Declared
 	for _, call := range calls {
 		vars, err := info.VariablesAt(call, m.LinkAddr(pc))

@@ -14,6 +14,7 @@ type Image struct {
 	sites    map[evidence.Addr]ownSite
 	decoded  map[evidence.Addr]*x86.Inst // nil: there is no instruction
 	statics  map[evidence.Addr]*Declared // nil: no variable with static storage begins there
+	members  map[memberAt]*Declared
 }
 
 // ownSite is a place of the program's own code. own: it is one.
@@ -24,7 +25,7 @@ type ownSite struct {
 
 // NewImage makes one of the failed process.
 func NewImage(p *image.Process) *Image {
-	return &Image{p, unwind.New(p), map[evidence.Addr]ownSite{}, map[evidence.Addr]*x86.Inst{}, map[evidence.Addr]*Declared{}}
+	return &Image{p, unwind.New(p), map[evidence.Addr]ownSite{}, map[evidence.Addr]*x86.Inst{}, map[evidence.Addr]*Declared{}, map[memberAt]*Declared{}}
 }
 
 // Own implements Program. Code without line numbers is taken for a library's.

@@ -27,7 +27,7 @@ func (f *follower) access(n, k int) bool {
 	}
 	object := f.pointee(n, k)
 	if object == nil {
-		return f.beyond(n, k, addr)
+		return f.beyond(n, k, addr) || f.beside(n, k, addr)
 	}
 	freed := object.Freed >= 0 && object.Freed < n
 	end := object.Addr + evidence.Addr(object.Size)
@@ -37,7 +37,7 @@ func (f *follower) access(n, k int) bool {
 		outside = false // string functions read whole vectors, as far as the page
 	}
 	if !freed && !outside {
-		return false
+		return f.beside(n, k, addr)
 	}
 	if outside && !freed {
 		if at, operand := f.first(object, n); at < n {

@@ -28,6 +28,9 @@ type Program interface {
 	Static(addr evidence.Addr) *Declared
 	// Declared is the variable in scope at a place of the program that begins at an address; nil: none is known.
 	Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr evidence.Addr) *Declared
+	// Member is the array that begins at an offset of the struct which is at the start of a heap object, if a pointer variable in scope leads
+	// to it; nil: there is none, or it may have more elements than it declares.
+	Member(at *ScopePoint, object *flow.Object, offset int64) *Declared
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the
@@ -115,6 +118,8 @@ type follower struct {
 	used *uint64
 	// outsides are the first accesses outside of objects.
 	outsides map[*flow.Object]*outsideAccess
+	// start is the step at which the way began.
+	start int
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
@@ -172,7 +177,7 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 
 // follow goes back from bytes as they are before step n.
 func (f *follower) follow(l flow.Location, n int) {
-	f.counts = map[evidence.Addr][]int{}
+	f.counts, f.start = map[evidence.Addr][]int{}, n
 	for range mostSteps {
 		if v, known := f.value(l, n); known && len(f.counts) == 0 {
 			f.used = &v
@@ -271,6 +276,7 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 		switch {
 		case !ok, i > 0 && from.Addr != next.Addr+evidence.Addr(i):
 			f.end(Pieces, last.At)
+			f.overran(l, f.start)
 			return l, 0, false
 		case i == 0:
 			next, at = from, made

@@ -226,6 +226,9 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	case named.End == provenance.Outside:
 		out.Object = o
 	}
+	if d := named.Declared; d != nil && d.Member {
+		out.Proof = evidence.Inferred
+	}
 	out.Story = x.story(w)
 	out.Summary = x.summary(v, named, out.Site)
 	if i := out.Invalidated; i != nil {
@@ -572,7 +575,7 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
 		switch {
-		case !overwritten(telling(f.way)) || cause.Kind != evidence.CauseBadValue:
+		case !overwritten(telling(f.way)) || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput:
 		case cause.Proof == evidence.Proved:
 			cause.Kind = f.cause.Kind
 		default:
