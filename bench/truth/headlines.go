@@ -16,9 +16,13 @@ import (
 	"diagnose/bench/truth/ways"
 )
 
-// headlines judges the recordings that are kept of the mutants outside of the hold-out, unless the same code did
-// before, and writes how good each kind of headline is.
+// headlines judges recordings that are kept, and writes how good each kind of headline is, as far as the time allows.
 func (b *bench) headlines(ctx context.Context, list []store.Entry) error {
+	return errors.Join(b.judgeKept(ctx, list), b.writeHeadlines())
+}
+
+// judgeKept judges the recordings that are kept of the mutants outside of the hold-out, unless the same code did before.
+func (b *bench) judgeKept(ctx context.Context, list []store.Entry) error {
 	if err := b.buildTool(ctx); err != nil {
 		return err
 	}
@@ -45,7 +49,7 @@ func (b *bench) headlines(ctx context.Context, list []store.Entry) error {
 			return err
 		}
 	}
-	return b.writeHeadlines()
+	return nil
 }
 
 // headline judges the kept recording of a mutant, if there is one. k may be nil.
