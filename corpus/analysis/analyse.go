@@ -46,6 +46,8 @@ type attempt struct {
 	args []string
 	// lacks says what a report of this attempt lacks, after a reason; empty: nothing.
 	lacks string
+	// replays says that it runs recordings, and does not only read a core.
+	replays bool
 }
 
 // Analyse analyses a failure by its recording or, if that cannot be replayed, by its core. What
@@ -82,13 +84,13 @@ func (a *Analyser) attempts(f Failure) []attempt {
 	}
 	// Most of the time is for the replays, the rest for the work before and after them.
 	replay := []string{"--recording", f.Dir, "--time", (f.Time * 3 / 4).String()}
-	list := []attempt{{args: replay}}
+	list := []attempt{{args: replay, replays: true}}
 	if len(f.Passing) > 0 {
 		with := append([]string{}, replay...)
 		for _, p := range f.Passing {
 			with = append(with, "--passing", p)
 		}
-		list = []attempt{{args: with}, {args: replay, lacks: "not compared with runs that passed"}}
+		list = []attempt{{args: with, replays: true}, {args: replay, lacks: "not compared with runs that passed", replays: true}}
 	}
 	if _, err := os.Lstat(filepath.Join(f.Dir, "core")); err == nil {
 		list = append(list, attempt{args: []string{"--core", filepath.Join(f.Dir, "core")}, lacks: "from the core alone"})
@@ -111,7 +113,7 @@ func (a *Analyser) try(ctx context.Context, f Failure, way attempt, r *corpus.Re
 		time:    f.Time,
 		memory:  f.Memory,
 	}
-	end, err := a.confined(ctx, p, f)
+	end, err := a.confined(ctx, p, f.Needed, way.replays)
 	var files *confineError
 	if errors.As(err, &files) {
 		return files.err.Error(), nil

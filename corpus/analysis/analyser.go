@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"sync"
 	"sync/atomic"
-
-	"diagnose/corpus"
 )
 
 // Options are the options of an Analyser.
@@ -117,13 +115,13 @@ const statusNotEntered = 126
 
 // confined runs a process with the restrictions or, if the machine does not allow them, without.
 // An error of the files is a *confineError.
-func (a *Analyser) confined(ctx context.Context, p process, f Failure) (*ending, error) {
+func (a *Analyser) confined(ctx context.Context, p process, needed []string, replays bool) (*ending, error) {
 	if a.Confine == nil {
 		return a.bounded(ctx, p)
 	}
-	view := View{Files: f.Needed, Output: p.dir}
-	if f.Kind == corpus.KindRecording {
-		view.Recordings = f.Needed
+	view := View{Files: needed, Output: p.dir}
+	if replays {
+		view.Recordings = needed
 	}
 	restricted := p
 	restricted.confine = func(cmd *exec.Cmd) (func(), error) { return a.Confine.Confine(ctx, cmd, view) }
