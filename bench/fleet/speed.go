@@ -51,18 +51,19 @@ func speed(ctx context.Context, o speedOptions) error {
 				one = s
 			}
 			fmt.Printf("| %s | %d | %.1f s | %.2f | %.2f of %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, workers, s.took.Seconds(), s.rate(), s.rate()/one.rate(), workers,
-				s.each(s.server), s.each(s.night), s.each(s.labour), s.each(s.diagnoses), one.model(workers))
+				s.each(s.server), s.each(s.night), s.each(s.labour), s.each(s.diagnoses), one.model(o.job, workers))
 		}
 	}
 	return nil
 }
 
-// model is the throughput of so many workers, each with a processor of its own, as one and the
-// server and the night with another each: that of one worker times their number, until the server
-// or the night is busy all the time.
-func (s *sample) model(workers int) float64 {
+// model is the throughput of so many workers if each of them, the server and the night have a
+// processor alone: a worker needs the time of the failure and its own processor time, until the
+// server or the night is busy all the time.
+func (s *sample) model(job time.Duration, workers int) float64 {
+	each := job.Seconds() + s.labour.Seconds()/float64(s.failures)
 	busiest := max(s.server, s.night).Seconds() / float64(s.failures)
-	return min(float64(workers)*s.rate(), 1/busiest)
+	return min(float64(workers)/each, 1/busiest)
 }
 
 func measure(ctx context.Context, o speedOptions, kind string, workers int) (*sample, error) {
