@@ -5,8 +5,9 @@ FUZZTIME ?= 20s
 # bench is a module of its own: go.work.
 ALL = ./... ./bench/...
 
-# The command runs where no shared libraries are (fleet/privateroot), and is tested as it is released.
-export CGO_ENABLED = 0
+# Without C in net and os/user the command is static: fleet/privateroot runs it where no shared
+# libraries are.
+export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
@@ -27,7 +28,7 @@ release:
 	bin/diagnose agent export agent/prebuilt
 	rm -rf bin/release
 	mkdir -p bin/release/$(RELEASE)
-	$(GOBUILD) -tags embedagent -o bin/release/$(RELEASE)/diagnose ./cmd/diagnose
+	CGO_ENABLED=0 $(GOBUILD) -tags embedagent -o bin/release/$(RELEASE)/diagnose ./cmd/diagnose
 	cp -r README.md docs bin/man bin/release/$(RELEASE)
 	tar -C bin/release -czf bin/release/$(RELEASE).tar.gz $(RELEASE)
 
@@ -56,7 +57,7 @@ matrix: setup-test
 	DIAGNOSE_MATRIX=full scripts/with-cores $(GO) test -timeout 60m $(ALL)
 
 race: setup-test
-	CGO_ENABLED=1 scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
+	scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
 
 # Real programs, recorded and replayed 20 times: docs/recording-identity.md.
 identity: setup-test

@@ -35,8 +35,7 @@ func TestIsolated(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := filepath.Join(dir, "diagnose")
-	build := exec.Command("go", "build", "-o", command, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.Command("go", "build", "-tags=netgo,osusergo", "-o", command, ".")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}

@@ -144,7 +144,7 @@ func checkStatic(program string) error {
 	}
 	defer file.Close()
 	if _, interpreter := namesOf(file); interpreter != "" {
-		return &UnsupportedError{What: "this diagnose needs shared libraries; build it with CGO_ENABLED=0, as make does"}
+		return &UnsupportedError{What: "this diagnose needs shared libraries; build it with CGO_ENABLED=0, or with -tags=netgo,osusergo as make does"}
 	}
 	return nil
 }

@@ -50,8 +50,7 @@ var buildTool = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	toolDir = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "diagnose"), "diagnose/cmd/diagnose")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.Command("go", "build", "-tags=netgo,osusergo", "-o", filepath.Join(dir, "diagnose"), "diagnose/cmd/diagnose")
 	said, err := build.CombinedOutput()
 	return said, errors.Join(err, os.Chmod(dir, 0o755))
 })

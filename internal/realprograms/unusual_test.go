@@ -84,7 +84,6 @@ func TestGo(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	cmd := exec.Command("go", "build", "-o", program, "./testdata/cgo")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
 	}
