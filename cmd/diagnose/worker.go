@@ -36,8 +36,8 @@ budget of time and of memory. A replay executes what the recording says. So it r
 by 'diagnose isolated': in a root of its own that has the recording's objects, without
 network and without rights. A core is read without network, and nothing of it is
 executed. A worker of root's gives each of them a user of its own, and needs a --dir
-that others can reach. Where a host does not allow this, they run without, and the
-summary of the night says so.
+that others can reach. Where a host does not allow this, recordings are not replayed,
+only their cores are read, and the summary of the night says so.
 ` + engineHelp + `
 Exit status:
 

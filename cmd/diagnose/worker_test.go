@@ -85,7 +85,7 @@ func TestWorkerRefused(t *testing.T) {
 		args   []string
 	}{
 		{exitUsage, "--engine", []string{"worker"}},
-		{exitInput, "is no URL of an engine", []string{"worker", "--engine", "http://localhost"}},
+		{exitUsage, "is no URL of an engine", []string{"worker", "--engine", "http://localhost"}},
 		{exitInput, "does not answer", []string{"worker", "--engine", "nats://127.0.0.1:1"}},
 		{exitUsage, "--jobs", []string{"worker", "--engine", "nats://127.0.0.1:1", "--jobs", "0"}},
 		{exitUsage, "leave out --engine", []string{"nightly", "--engine", "nats://127.0.0.1:1", "--workers", "2"}},

@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ type Analyser struct {
 
 	mu    sync.Mutex
 	why   string // no control group can be used
-	loose string // some processes were not confined, though they should be
+	loose string // why processes could not be confined, though they should be
 }
 
 // Open makes an Analyser. It uses control groups if this process may make any.
@@ -101,8 +102,8 @@ func (a *Analyser) poll(why error) {
 	a.why = why.Error()
 }
 
-// Confinement reports whether the processes are confined. why says why some were not, though they
-// should be.
+// Confinement reports whether the processes are confined. why says why some could not be, though
+// they should: then recordings were not replayed, and cores were read without restrictions.
 func (a *Analyser) Confinement() (confined bool, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +114,9 @@ func (a *Analyser) Confinement() (confined bool, why string) {
 // a shell that cannot execute.
 const statusNotEntered = 126
 
-// confined runs a process with the restrictions or, if the machine does not allow them, without.
-// An error of the files is a *confineError.
+// confined runs a process with the restrictions. If the machine does not allow them, a recording is
+// not replayed, for that executes what its sender chose: the error is a *confineError, as for files
+// that cannot be confined. A core is only read, so it is read without them.
 func (a *Analyser) confined(ctx context.Context, p process, needed []string, replays bool) (*ending, error) {
 	if a.Confine == nil {
 		return a.bounded(ctx, p)
@@ -135,13 +137,22 @@ func (a *Analyser) confined(ctx context.Context, p process, needed []string, rep
 	default:
 		return end, err
 	}
+	if replays {
+		a.unconfined(err)
+		return nil, &confineError{fmt.Errorf("replays cannot be confined here: %w", err)}
+	}
 	end, again := a.bounded(ctx, p)
 	if !errors.As(again, &start) { // the restrictions were the reason
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.loose = short(err.Error())
+		a.unconfined(err)
 	}
 	return end, again
+}
+
+// unconfined notes why the machine does not allow the restrictions.
+func (a *Analyser) unconfined(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.loose = short(why.Error())
 }
 
 // bounded runs a process in its own control group, or without one if none can be made.

@@ -65,7 +65,7 @@ func (f *Fleet) confinement() []string {
 	var list []string
 	for i := range f.Workers {
 		if w := &f.Workers[i]; w.FreeWhy != "" {
-			list = append(list, "analyses were not kept from the network and the rights of the worker's user: "+w.FreeWhy)
+			list = append(list, "recordings were not replayed, for the host does not keep replays from the network and the rights of the worker's user: "+w.FreeWhy)
 		}
 	}
 	return few(list)
