@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +25,10 @@ func TestIsolatedRefused(t *testing.T) {
 	}
 }
 
-// TestIsolated: a user diagnoses a portable recording of a program that is not here any more.
-func TestIsolated(t *testing.T) {
-	dir, err := os.MkdirTemp("", "isolated-")
+// publicDir returns a new directory that every user may write to.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "diagnose-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +36,35 @@ func TestIsolated(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	command := filepath.Join(dir, "diagnose")
-	build := exec.Command("go", "build", "-tags=netgo,osusergo", "-o", command, ".")
-	if said, err := build.CombinedOutput(); err != nil {
+	return dir
+}
+
+// staticTool builds the command without shared libraries, as make does, where every user can run it.
+func staticTool(t *testing.T) string {
+	t.Helper()
+	command := filepath.Join(publicDir(t), "diagnose")
+	if said, err := exec.Command("go", "build", "-tags=netgo,osusergo", "-o", command, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
+	return command
+}
+
+// runTool runs a built command.
+func runTool(t *testing.T, tool string, args ...string) outcome {
+	t.Helper()
+	cmd := exec.Command(tool, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Error(err)
+		return outcome{status: -1}
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// TestIsolated: a user diagnoses a portable recording of a program that is not here any more.
+func TestIsolated(t *testing.T) {
+	dir, command := publicDir(t), staticTool(t)
 	source, program := filepath.Join(dir, "gone.c"), filepath.Join(dir, "gone")
 	if err := os.WriteFile(source, []byte("int *cell; void clear(void) { cell = 0; } int main(void) { static int n; cell = &n; clear(); return *cell; }\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 )
 
 // workerNight diagnoses a corpus with the command nightly, and returns its summary.
-func workerNight(t *testing.T, status int, args ...string) *nightly.Summary {
+func workerNight(t *testing.T, tool string, status int, args ...string) *nightly.Summary {
 	t.Helper()
-	got := diagnose(t, nil, append([]string{"nightly", "--since", "3650d", "--format", "json"}, args...)...)
+	got := runTool(t, tool, append([]string{"nightly", "--since", "3650d", "--format", "json"}, args...)...)
 	if got.status != status {
 		t.Fatalf("%q: status %d, want %d: %s%s", args, got.status, status, got.stdout, got.stderr)
 	}
@@ -32,6 +32,7 @@ func workerNight(t *testing.T, status int, args ...string) *nightly.Summary {
 func TestWorker(t *testing.T) {
 	crashtest.TracesAccesses(t)
 	recording := overflowing(t, 0)
+	tool := staticTool(t)
 	server, err := engine.Start(t.Context(), engine.ServerOptions{Dir: filepath.Join(t.TempDir(), "engine"), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -47,14 +48,14 @@ func TestWorker(t *testing.T) {
 		done := make(chan string, 1)
 		if name == "engine" {
 			go func() {
-				got := diagnose(t, nil, "worker", "--engine", server.URL(), "--idle", "20s", "--dir", os.TempDir())
+				got := runTool(t, tool, "worker", "--engine", server.URL(), "--idle", "5s", "--dir", os.TempDir())
 				if got.status != exitOK {
 					got.stderr += " FAILED"
 				}
 				done <- got.stderr
 			}()
 		}
-		s := workerNight(t, exitNewCause, args...)
+		s := workerNight(t, tool, exitNewCause, args...)
 		if len(s.New) != 1 || s.New[0].Kind != "heap-overflow" || len(s.Undiagnosed)+len(s.Partial) != 0 || (s.Run.Fleet == nil) != (name == "alone") {
 			t.Fatalf("%s: %+v", name, s)
 		}
@@ -65,8 +66,9 @@ func TestWorker(t *testing.T) {
 			if log := <-done; strings.Contains(log, "FAILED") || !strings.Contains(log, ": diagnosed in ") || strings.Contains(log, server.URL()) {
 				t.Errorf("%s", log)
 			}
-			w := s.Run.Fleet.Workers[0]
-			t.Logf("confined: %v %s", w.Confined, w.FreeWhy)
+			if w := s.Run.Fleet.Workers[0]; !w.Confined {
+				t.Errorf("not confined: %s", w.FreeWhy)
+			}
 			if strings.Contains(s.Run.Fleet.Engine, "@") {
 				t.Errorf("the summary has the token: %s", s.Run.Fleet.Engine)
 			}
