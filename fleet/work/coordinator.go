@@ -38,6 +38,8 @@ const (
 	// auditEvery is how often a job that has no result yet is looked for in the queue: a watch
 	// may miss a result, and an administrator may empty a queue.
 	auditEvery = 20 * time.Second
+	// resultEvery is how many seconds pass between looks for a result that no watch has told of.
+	resultEvery = 3
 	// senders is how many failures are sent to the engine at once.
 	senders = 4
 	// mostPending is how many jobs of a class may be claimed at once.
@@ -276,7 +278,7 @@ func (c *Coordinator) await(ctx context.Context, job *Job, class string, told ch
 	defer audit.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	for ensure := true; ; {
+	for ensure, looks := true, 0; ; {
 		r, err := c.result(ctx, job.ID)
 		if r != nil || err != nil {
 			return r, err
@@ -303,6 +305,9 @@ func (c *Coordinator) await(ctx context.Context, job *Job, class string, told ch
 			case <-look.C:
 				if lack, unable := c.roster.unable(class, c.Patience, time.Now()); unable {
 					return nil, &nightly.UnableError{Lack: lack}
+				}
+				if looks++; looks%resultEvery == 0 {
+					break wait
 				}
 			case <-ctx.Done():
 				return nil, ctx.Err()
