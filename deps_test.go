@@ -83,7 +83,7 @@ var allowed = map[string]string{
 	"reports/tracker":     "reports internal/privatefile",
 	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
 	"corpus/nightly":      "corpus evidence/suppress reports reports/tracker corpus/analysis",
-	"cmd/diagnose":        "agent corpus evidence/suppress fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work fleet/page fleet/collect fleet/collect/spool fleet/collect/corestream",
+	"cmd/diagnose":        "agent corpus evidence/suppress internal/procmaps fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work fleet/page fleet/collect fleet/collect/spool fleet/collect/corestream",
 	"corpus/analysis":     "corpus evidence/signature reports",
 	"fleet/work":          "corpus corpus/analysis corpus/nightly fleet/engine fleet/privateroot image/object replay/record",
 	"fleet/engine":        "",

@@ -133,6 +133,7 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 		return err
 	}
 	known.Suppress(result, time.Now())
+	dropPages()
 	err = f.emit(c, result.Timings, func(w io.Writer, opts reports.Options) error { return reports.Write(w, result, opts) })
 	if err == nil && result.Diagnosis != nil && result.Diagnosis.Interrupted {
 		return errInterrupted

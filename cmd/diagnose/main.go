@@ -34,6 +34,7 @@ const (
 func main() {
 	privateroot.Init()
 	recorder.Init()
+	dropPages()
 	if os.Getenv("GOGC") == "" {
 		// A report is finished before uncollected memory adds up.
 		debug.SetGCPercent(150)
