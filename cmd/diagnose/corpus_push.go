@@ -19,10 +19,11 @@ const engineExitHelp = `
 Exit status:
 
       0  it was done
-      1  the tool itself failed, the engine does not answer, refuses this user or
-         has no room; the command resumes when it is repeated
+      1  the tool itself failed, or the engine has no room; the command resumes when
+         it is repeated
       2  the command line is wrong
-      3  there is no such corpus or entry, or an entry is damaged: the others were done
+      3  there is no such corpus or entry, an entry is damaged (the others were done),
+         or the engine does not answer or refuses this user
     130  it was interrupted`
 
 type corpusPushFlags struct {

@@ -83,7 +83,7 @@ func TestCorpusPushWithoutAnEngine(t *testing.T) {
 		"another":     {exitUsage, "no URL of an engine", []string{"--engine", "http://localhost"}},
 		"team":        {exitUsage, "no name of a team", []string{"--engine", "nats://localhost", "--team", "A B"}},
 		"credential":  {exitUsage, "no such file", []string{"--engine", "nats://localhost", "--engine-credentials", dir + ".creds"}},
-		"unreachable": {exitInternal, "does not answer", []string{"--engine", "nats://user:secret@127.0.0.1:1"}},
+		"unreachable": {exitInput, "does not answer", []string{"--engine", "nats://user:secret@127.0.0.1:1"}},
 	} {
 		got := diagnose(t, nil, append([]string{"corpus", "push", "--corpus", dir}, want.args...)...)
 		if got.status != want.status || !strings.Contains(got.stderr, want.text) || strings.Contains(got.stderr, "secret") {

@@ -56,9 +56,9 @@ The corpus is the directory that --corpus names, or else the environment's
 Exit status:
 
       0  it was ended
-      1  it could not listen, or failed, or the engine does not answer
+      1  it could not listen, or failed
       2  the command line is wrong
-      3  there is no such corpus`,
+      3  there is no such corpus, or the engine does not answer`,
 		Example: `  diagnose serve --corpus /srv/diagnose/corpus
   diagnose serve --corpus /srv/diagnose/corpus --host failures.example.org
   diagnose serve --corpus /var/cache/diagnose --engine tls://engine.example:4222 --team web
