@@ -400,6 +400,11 @@ func sayCause(failed, passed *recorder.Result) {
 		}
 		question = "if it hung, to find out why"
 	}
+	sayCrash(question, dir, passed)
+}
+
+// sayCrash names the command that answers a question about the run recorded in a directory.
+func sayCrash(question, dir string, passed *recorder.Result) {
 	text := question + ": diagnose crash --recording " + shellQuote(relative(dir))
 	if passed != nil && passed.Dir != "" {
 		text += " --passing " + shellQuote(relative(passed.Dir))

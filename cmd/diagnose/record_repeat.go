@@ -169,6 +169,12 @@ func (r *programRuns) reportInterrupted(t *tally) {
 		for _, text := range waits {
 			say(text)
 		}
+		// Where the kernel ended the process before the tracer saw the signal, the result does not
+		// tell that it hung; the replay has shown it.
+		if len(waits) > 0 && t.interrupted.Outcome.Relocked == nil {
+			sayCrash("to find out why it hung", dir, t.last)
+			return
+		}
 	}
 	sayCause(t.interrupted, t.last)
 }
