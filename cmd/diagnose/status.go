@@ -31,7 +31,7 @@ func exitStatus(err error) int {
 // unusable reports whether an error is about the input: it is damaged, of another kind, cannot be
 // read, or no longer fits this machine.
 func unusable(err error) bool {
-	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) || is[*engine.InputError](err) || corpus.IsDamaged(err) ||
+	return is[*driver.InputError](err) || is[*replay.InputError](err) || is[*corpus.InputError](err) || corpus.IsDamaged(err) ||
 		is[*corestream.FormatError](err) || is[*eventlog.InputError](err) || is[*record.ManifestError](err) || is[*eventlog.VersionError](err) ||
 		is[*eventlog.CutError](err) || is[*eventlog.CorruptError](err) ||
 		is[*engine.InputError](err) || is[*engine.UnreachableError](err) || is[*engine.DeniedError](err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (a *Analyser) Analyse(ctx context.Context, f Failure) (*corpus.Result, erro
 	}
 	r.Took = time.Since(r.Started)
 	if !r.Diagnosed {
-		r.Reason = short(strings.Join(unique(reasons), "; then "))
+		r.Reason = short(strings.Join(slices.Compact(reasons), "; then "))
 	}
 	return r, nil
 }
@@ -219,14 +220,4 @@ func short(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:longestReason], "") + "..."
-}
-
-func unique(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if len(out) == 0 || out[len(out)-1] != s {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -39,21 +39,6 @@ type plan struct {
 // maxRecordings bounds the processes of one recording.
 const maxRecordings = 10_000
 
-// Needs returns the files that the recordings in these directories need, with those of their child
-// processes, by path. An error is of a recording that cannot be read.
-func Needs(ctx context.Context, recordings ...string) ([]Need, error) {
-	p, err := planFor(ctx, recordings)
-	if err != nil {
-		return nil, err
-	}
-	var list []Need
-	for _, n := range p.needs {
-		list = append(list, *n)
-	}
-	slices.SortFunc(list, func(a, b Need) int { return strings.Compare(a.Path, b.Path) })
-	return list, nil
-}
-
 func planFor(ctx context.Context, recordings []string) (*plan, error) {
 	p := &plan{needs: map[string]*Need{}, names: map[string]string{}, scripts: map[string]string{}, code: map[string]bool{}, linkers: map[string]bool{}}
 	for count := 0; len(recordings) > 0; count++ {
