@@ -128,6 +128,7 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	}
 	f.Opened = opened
 	defer context.AfterFunc(c.Context(), secondEnds)()
+	dropPages()
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })
 	if err != nil {
 		return err

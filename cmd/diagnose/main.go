@@ -34,7 +34,6 @@ const (
 func main() {
 	privateroot.Init()
 	recorder.Init()
-	dropPages()
 	if os.Getenv("GOGC") == "" {
 		// A report is finished before uncollected memory adds up.
 		debug.SetGCPercent(150)

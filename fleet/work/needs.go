@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"diagnose/corpus"
 	"diagnose/replay/record"
@@ -53,13 +54,15 @@ type Object struct {
 // instructionSets are the flags of /proc/cpuinfo that stand for instructions of user mode, by
 // prefix (arch/x86/include/asm/cpufeatures.h of Linux). The others describe the kernel, the
 // machine or the hypervisor, and programs do not depend on them.
-var instructionSets = regexp.MustCompile(`^(fpu|cx8|cx16|cmov|mmx|fxsr|lahf_lm|movbe|popcnt|abm|aes|vaes|gfni|pclmulqdq|vpclmulqdq|rdrand|rdseed|rdpid|adx|f16c|fma|bmi[12]|tbm|xop|xsave.*|xgetbv1|sha_ni|sse.*|ssse3|pni|avx.*|amx.*|rtm|hle|erms|fsrm|fsgsbase|pku|ospke|movdiri|movdir64b|clflushopt|clwb|prefetchw|3dnow.*|serialize|enqcmd|waitpkg|cldemote)$`)
+var instructionSets = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(fpu|cx8|cx16|cmov|mmx|fxsr|lahf_lm|movbe|popcnt|abm|aes|vaes|gfni|pclmulqdq|vpclmulqdq|rdrand|rdseed|rdpid|adx|f16c|fma|bmi[12]|tbm|xop|xsave.*|xgetbv1|sha_ni|sse.*|ssse3|pni|avx.*|amx.*|rtm|hle|erms|fsrm|fsgsbase|pku|ospke|movdiri|movdir64b|clflushopt|clwb|prefetchw|3dnow.*|serialize|enqcmd|waitpkg|cldemote)$`)
+})
 
 // userFeatures returns the instruction sets among the flags of a processor, sorted.
 func userFeatures(flags []string) []string {
 	var list []string
 	for _, f := range flags {
-		if instructionSets.MatchString(f) {
+		if instructionSets().MatchString(f) {
 			list = append(list, f)
 		}
 	}
