@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"diagnose/corpus"
 	"diagnose/corpus/nightly"
@@ -30,6 +34,7 @@ type plant struct {
 	server  int    // its host
 	process *exec.Cmd
 	workers []*labourer
+	killer  *os.File // a pipe; poison names its worker there, to have it killed
 	group   sync.WaitGroup
 	done    chan struct{} // closed when workers are not started again
 }
@@ -72,6 +77,9 @@ func (p *plant) start(ctx context.Context, workers int) error {
 	if err := p.prepare(); err != nil {
 		return err
 	}
+	if p.killer, err = os.OpenFile(p.file("killer"), os.O_RDWR, 0); err != nil {
+		return err
+	}
 	if p.server, err = p.net.add(); err != nil {
 		return err
 	}
@@ -87,6 +95,7 @@ func (p *plant) start(ctx context.Context, workers int) error {
 		p.workers = append(p.workers, w)
 		p.group.Go(func() { p.keep(w) })
 	}
+	p.group.Go(p.poison)
 	return ctx.Err()
 }
 
@@ -107,7 +116,8 @@ func (p *plant) prepare() error {
 	c := &evidence.Case{Program: evidence.Program{Exe: "/srv/bin/bench"}, Stacks: []evidence.ThreadGroup{},
 		Failure: evidence.Failure{Kind: evidence.Abort, Sentence: "abort in bench", Proof: evidence.FromCore, Site: &evidence.Site{PC: 1, Module: "/srv/bin/bench", Function: "bench"}}}
 	err = reports.Write(report, c, reports.Options{Format: reports.JSON, Version: benchVersion})
-	return errors.Join(err, os.Chmod(report.Name(), 0o644), os.WriteFile(p.file("log"), nil, 0o666), os.Chmod(p.file("log"), 0o666))
+	return errors.Join(err, os.Chmod(report.Name(), 0o644), os.WriteFile(p.file("log"), nil, 0o666), os.Chmod(p.file("log"), 0o666),
+		unix.Mkfifo(p.file("killer"), 0o666), os.Chmod(p.file("killer"), 0o666))
 }
 
 func (p *plant) file(name string) string { return filepath.Join(p.dir, name) }
@@ -133,7 +143,7 @@ func (p *plant) killServer(away time.Duration) error {
 func (p *plant) keep(w *labourer) {
 	for {
 		cmd := p.net.command(w.host, p.self, roleWorker, p.url(), p.dir, p.file("diagnose"))
-		cmd.Env = append(os.Environ(), "FLEET_LOG="+p.file("log"), "FLEET_REPORT="+p.file("report.json"))
+		cmd.Env = append(os.Environ(), "FLEET_LOG="+p.file("log"), "FLEET_REPORT="+p.file("report.json"), "FLEET_KILLER="+p.file("killer"))
 		cmd.Stderr = os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {
@@ -163,6 +173,17 @@ func (w *labourer) kill() bool {
 	return w.process != nil && w.process.Kill() == nil
 }
 
+// poison kills the workers that a poisonous failure names.
+func (p *plant) poison() {
+	for lines := bufio.NewScanner(p.killer); lines.Scan(); {
+		for _, w := range p.workers {
+			if pid := w.pid(); pid != 0 && lines.Text() == strconv.Itoa(pid) {
+				w.kill()
+			}
+		}
+	}
+}
+
 func (w *labourer) pid() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,6 +200,9 @@ func (p *plant) close() {
 		for _, w := range p.workers {
 			ended = !w.kill() && ended
 		}
+	}
+	if p.killer != nil {
+		p.killer.Close()
 	}
 	p.group.Wait()
 	if p.process != nil && p.process.Process != nil {
