@@ -88,6 +88,9 @@ const (
 	// LimitSimilarFailure: replays fail at the recorded instruction, which then reads another value
 	// from Names[0], a register or memory.
 	LimitSimilarFailure LimitCode = "similar-failure"
+	// LimitOtherState: the replay of the recording Subject ends at the recorded place, and Count ranges
+	// of memory, registers and mappings differ from the core.
+	LimitOtherState LimitCode = "other-state"
 	// LimitUnproved: an experiment agrees with the cause in Names[0], and a rule of proofs is broken.
 	// Reason is that rule.
 	LimitUnproved LimitCode = "proof-rule-broken"
@@ -147,6 +150,9 @@ func (l *Limit) words() string {
 		return fmt.Sprintf("0 of %d replays failed as recorded (%s), so no cause is named", l.Of, l.Reason)
 	case LimitSimilarFailure:
 		return fmt.Sprintf("the replay fails at the recorded instruction, but %s has another value then: it is a similar failure, and nothing is proved", l.Names[0])
+	case LimitOtherState:
+		return fmt.Sprintf("same place, other state: the replay of %s fails where the recording did, and its memory and registers differ from the core (differences: %d). Accesses that no event orders came in another order",
+			l.Subject, l.Count)
 	case LimitUnproved:
 		return fmt.Sprintf("the failure went away with %s changed, but a proof requires that %s", l.Names[0], l.Reason)
 	case LimitPassEnded:

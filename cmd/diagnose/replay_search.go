@@ -14,8 +14,10 @@ import (
 
 // replaySearch is the result of a search for a schedule.
 type replaySearch struct {
-	// Reproduced: a replay with Preemptions reached the recorded end.
+	// Reproduced: a replay with Preemptions reached the recorded end. OtherState counts the ranges of
+	// memory, registers and mappings that differ from the recorded ones then.
 	Reproduced bool `json:"reproduced"`
+	OtherState int  `json:"other_state,omitempty"`
 	// Attempts counts replays, ByLevel those of each level, Traces those that recorded which memory
 	// is accessed.
 	Attempts int                   `json:"attempts"`
@@ -43,7 +45,12 @@ type replaySearch struct {
 
 // searches reports whether a replay is to be followed by a search.
 func (f *replayFlags) searches(rec *record.Recording, result *replay.Result, err error) bool {
-	return !f.noSearch && f.until == "" && f.timing == timingAuto && result != nil && explore.SearchCanHelp(rec, err)
+	if f.noSearch || f.until != "" || f.timing != timingAuto || result == nil || !explore.SearchCanHelp(rec, result, err) {
+		return false
+	}
+	// A search that ended in another state is continued if the user asks for it.
+	found, missing := rec.Found()
+	return f.resume || found == nil && missing == nil
 }
 
 // search looks for preemptions. It returns nil only with an error; otherwise the error is the
@@ -57,7 +64,7 @@ func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progres
 	if err != nil {
 		return nil, err
 	}
-	return &replaySearch{Reproduced: r.Reproduced, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Remembered: r.Remembered, Level: r.Level, CacheHits: r.CacheHits,
+	return &replaySearch{Reproduced: r.Reproduced, OtherState: r.OtherState, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Remembered: r.Remembered, Level: r.Level, CacheHits: r.CacheHits,
 		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds()}, failed
 }
 
@@ -88,7 +95,10 @@ func (s *replaySearch) text(line func(name, format string, args ...any)) {
 		return
 	}
 	what := "found no schedule that leads to the recorded end"
-	if s.Reproduced {
+	switch {
+	case s.OtherState > 0:
+		what = "found how the recorded place is reached, in another state"
+	case s.Reproduced:
 		what = "found how the recorded end is reached"
 	}
 	line("search", "%s: %d attempts (%d plain, %d coarse, %d fine, %d traces) in %.1f s", what, s.Attempts,

@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay/explore"
+	"diagnose/replay/record"
 )
 
 // neededTime bounds the replays that find out which preemptions are needed.
@@ -35,9 +36,22 @@ func (r *replayStage) searchSchedule(ctx context.Context) error {
 		case found != nil && !found.Reproduced:
 			r.limit(evidence.Limit{Code: evidence.LimitSchedule, Subject: rec.Dir, Count: uint64(found.Events), Of: uint64(found.Total), Reason: fmt.Sprintf("its replay does not reach the recorded end, and a search of %d attempts found no schedule that does: the furthest reached event %d of %d, and causes are searched in that part. 'diagnose replay --resume --budget 30m %s' continues the search",
 				found.Attempts, found.Events, found.Total, rec.Dir)}.Worded())
+			continue
+		}
+		if err := r.tellState(rec); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// tellState says that replays of a recording end in another state than it did.
+func (r *replayStage) tellState(rec *record.Recording) error {
+	found, err := rec.Found()
+	if err == nil && found != nil && found.OtherState > 0 {
+		r.limit(evidence.Limit{Code: evidence.LimitOtherState, Severe: true, Subject: rec.Dir, Count: uint64(found.OtherState)}.Worded())
+	}
+	return err
 }
 
 // tellSchedule adds the preemptions that replays of the recording need to fail.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"diagnose/evidence"
@@ -22,6 +23,9 @@ type Options struct {
 	// Resume continues from the result of an earlier search that did not reach the recorded
 	// end.
 	Resume bool
+	// Approach is the time limit, within Budget, for making the state at the recorded place equal
+	// to the core (default 2 minutes).
+	Approach time.Duration
 	// Progress, if set, is called before each attempt.
 	Progress func(Progress)
 	// Tried, if set, is called with the result of each attempt.
@@ -68,8 +72,10 @@ type Window struct{ From, To uint64 }
 
 // Result is the result of a search.
 type Result struct {
-	// Reproduced: a replay reaches the recorded end, with the same failure.
+	// Reproduced: a replay reaches the recorded end, with the same failure. OtherState counts the
+	// ranges of memory, registers and mappings that differ from the core then.
 	Reproduced bool
+	OtherState int
 	// Timing and Preemptions are those of the furthest replay, Replay and Err its result.
 	Timing      record.Timing
 	Preemptions []eventlog.Preemption
@@ -117,9 +123,15 @@ func Search(ctx context.Context, rec *record.Recording, opts Options) (*Result, 
 		return nil, err
 	}
 	s.result.Total = s.order.total()
+	if s.core, err = hasCore(rec); err != nil {
+		return nil, err
+	}
 	err = s.runSearch(ctx)
 	if errors.Is(err, errSpent) {
 		err = nil
+	}
+	if err == nil && s.best != nil {
+		err = s.approach(ctx)
 	}
 	s.result.Time = time.Since(started)
 	if err != nil || s.best == nil {
@@ -145,7 +157,8 @@ type search struct {
 	best     *outcome
 	// looked describes the tried plans and those left to try.
 	looked string
-	before int // attempts of earlier searches
+	before int  // attempts of earlier searches
+	core   bool // the recording has one
 	memory
 	// cut: a window was too long to be stepped completely. unwatched: not all words that
 	// changed in one were watched. untraced is why one was not traced at all.
@@ -159,6 +172,8 @@ type outcome struct {
 	result *replay.Result
 	err    error
 	same   bool // the recorded end and failure
+	// unlike is how the state differs then; nil: it does not, or there is no core.
+	unlike *unlike
 	events uint64
 	// thread and ordinal are of the event after which it diverged.
 	thread  uint32
@@ -171,31 +186,41 @@ type outcome struct {
 
 // runSearch searches with the timing that gets further, then with the other.
 func (s *search) runSearch(ctx context.Context) error {
+	earlier, err := s.resume(ctx)
+	if err != nil {
+		return err
+	}
+	if earlier != nil && earlier.same {
+		s.best = earlier
+		return nil
+	}
 	var bases []*outcome
 	for _, timing := range []record.Timing{record.TimingEager, record.TimingLazy} {
 		o, err := s.attempt(ctx, plan{timing: timing}, LevelPlain)
 		if err != nil {
 			return err
 		}
-		if o.same {
+		if o.same && o.unlike == nil {
 			s.best = o
 			return nil
 		}
 		bases = append(bases, o)
+	}
+	for _, o := range bases {
+		if o.same {
+			s.best = o
+			return nil
+		}
 	}
 	// Only an eager replay can order single accesses. So the lazy timing is first only if it
 	// gets further without reaching the end.
 	if lazy := bases[1]; lazy.events > bases[0].events && lazy.events < s.result.Total {
 		bases[0], bases[1] = bases[1], bases[0]
 	}
-	if earlier, err := s.resume(ctx); err != nil {
-		return err
-	} else if earlier != nil && earlier.events >= bases[0].events {
+	if earlier != nil && earlier.events >= bases[0].events {
 		bases = append([]*outcome{earlier}, bases...)
 	}
-	if s.best = bases[0]; s.best.same {
-		return nil
-	}
+	s.best = bases[0]
 	for _, e := range efforts {
 		for _, base := range bases {
 			if base.events > s.best.events {
@@ -265,7 +290,7 @@ func patience(rec *record.Recording) time.Duration {
 func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
 	o := &outcome{plan: p}
 	options := replay.PlainRequest{Common: replay.Common{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
-		AtEnd: func(at *replay.Stopped) error { return o.noteStopped(at) }}}
+		AtEnd: func(at *replay.Stopped) error { return o.noteStopped(at) }}, Verify: s.core}
 	if p.list == nil {
 		options.Preemptions = []eventlog.Preemption{}
 	}
@@ -317,7 +342,9 @@ func (o *outcome) judge(recorded *record.Outcome) {
 	case o.err == nil:
 		m := o.result.Moment
 		// A sent signal reached the thread in the engine.
-		o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC
+		if o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC; o.same {
+			o.unlike = unlikeOf(o.result.Comparison)
+		}
 		o.thread, o.ordinal = m.Thread, m.Ordinal
 		o.why = signature{reason: "elsewhere", got: m.PC}
 	}
@@ -335,6 +362,9 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	}
 	r.Level = s.best.plan.level()
 	r.Reproduced, r.Replay, r.Err = s.best.same, s.best.result, s.best.err
+	if u := s.best.unlike; u != nil {
+		r.OtherState = u.places
+	}
 	r.Timing, r.Preemptions, r.Events = s.best.plan.timing, s.best.plan.list, s.best.events
 	if !r.Reproduced {
 		r.Unexplored = s.looked
@@ -355,7 +385,7 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 		f.Tried = s.tried()
 		return r, s.rec.SetFound(f)
 	}
-	if len(r.Preemptions) == 0 {
+	if len(r.Preemptions) == 0 && r.OtherState == 0 {
 		if r.Timing == record.TimingEager {
 			return r, nil
 		}
@@ -365,7 +395,16 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 }
 
 func (s *search) found(r *Result, partial bool) *record.Found {
-	return &record.Found{Timing: r.Timing, Preemptions: r.Preemptions, Partial: partial, By: "search", Attempts: s.before + r.Attempts, Level: string(r.Level)}
+	return &record.Found{OtherState: r.OtherState, Timing: r.Timing, Preemptions: r.Preemptions, Partial: partial, By: "search", Attempts: s.before + r.Attempts, Level: string(r.Level)}
+}
+
+// hasCore reports whether a recording has a core to compare with.
+func hasCore(rec *record.Recording) (bool, error) {
+	_, err := rec.Core()
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // reduce tries to remove each preemption. It takes at most a part of the search's time.
@@ -375,24 +414,26 @@ func (s *search) reduce(ctx context.Context) {
 		s.result.Attempts++
 		s.result.ByLevel[s.best.plan.level()]++
 		o, err := s.replay(ctx, s.best.plan.without(i), true)
-		if err == nil && o.same {
+		if err == nil && o.same && !s.best.unlike.closer(o.unlike) {
 			s.best = o
 		}
 	}
 }
 
-// SearchCanHelp reports whether a replay that ended with this error may get further with other
-// preemptions: it diverged from the recording or is stuck, the program has threads, and neither
-// files nor the log are the reason.
-func SearchCanHelp(rec *record.Recording, err error) bool {
+// SearchCanHelp reports whether a replay that ended with this result and error may get closer to the
+// recording with other preemptions: the program has threads, and the replay diverged or is stuck, where
+// neither files nor the log are the reason, or its end differs from the core.
+func SearchCanHelp(rec *record.Recording, r *replay.Result, err error) bool {
 	var d *replay.DivergenceError
 	var stuck *replay.StuckError
-	if errors.As(err, &d) {
+	switch {
+	case errors.As(err, &d):
 		switch d.Reason {
 		case replay.DiffersMapping, replay.DiffersLog, replay.DiffersThread:
 			return false
 		}
-	} else if !errors.As(err, &stuck) {
+	case errors.As(err, &stuck):
+	case err != nil || r == nil || unlikeOf(r.Comparison) == nil:
 		return false
 	}
 	return threaded(rec)

@@ -12,7 +12,11 @@ import (
 	"diagnose/replay/record/eventlog"
 )
 
-// Prepare makes sure that replays of a recording reach its end: if one does not, it searches.
+// shortApproach is Options.Approach where the user asked for a cause.
+const shortApproach = 20 * time.Second
+
+// Prepare makes sure that replays of a recording reach its end, in the state of its core: if one
+// does not, it searches.
 // It returns nil without an error if no search was needed, or none can help. The error is that
 // of Search.
 func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result, error) {
@@ -25,15 +29,22 @@ func Prepare(ctx context.Context, rec *record.Recording, opts Options) (*Result,
 	started := time.Now()
 	inTime, cancel := context.WithTimeout(ctx, opts.Budget)
 	defer cancel()
-	first, err := replay.Run(inTime, rec, replay.PlainRequest{Common: replay.Common{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true}})
+	core, err := hasCore(rec)
+	if err != nil {
+		return nil, err
+	}
+	first, err := replay.Run(inTime, rec, replay.PlainRequest{Common: replay.Common{Image: opts.Image, Sleeping: sleeping, Computing: patience(rec), Unnamed: true}, Verify: core})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	left := opts.Budget - time.Since(started)
-	if first == nil || left <= 0 || !SearchCanHelp(rec, err) {
+	if first == nil || left <= 0 || !SearchCanHelp(rec, first, err) {
 		return nil, nil // the next replay reports the reason
 	}
 	opts.Budget = left
+	if opts.Approach == 0 {
+		opts.Approach = shortApproach
+	}
 	return Search(ctx, rec, opts)
 }
 

@@ -185,9 +185,17 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 	if err != nil {
 		return nil, err
 	}
-	const registers = 4
 	owners, locks := s.ownersIn(w)
 	seen := &watched{plan: o.plan, windows: w.threads(), locks: locks, of: map[evidence.Addr]*wordAccesses{}}
+	if err := s.watchWords(ctx, o, seen, owners, words); err != nil {
+		return nil, err
+	}
+	return seen.trace(), nil
+}
+
+// watchWords collects the accesses to words, four in a replay.
+func (s *search) watchWords(ctx context.Context, o *outcome, seen *watched, owners []replay.LockWord, words []evidence.Addr) error {
+	const registers = 4
 	for part := range slices.Chunk(words, registers) {
 		var watches []replay.Watch
 		for _, word := range part {
@@ -196,10 +204,10 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 		onHit := func(h *replay.Hit) error { seen.hit(part[h.Watch], h); return nil }
 		if _, err := s.replayTraced(ctx, replay.WatchRequest{Common: s.looking(o.plan),
 			Watching: replay.Watching{Watches: watches, Locks: owners, OnHit: onHit}}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return seen.trace(), nil
+	return nil
 }
 
 // ownersIn returns the owner words of mutexes of the window that have one, and the mutexes.

@@ -288,7 +288,7 @@ func TestSearchCanHelp(t *testing.T) {
 		&replay.StuckError{}: true,
 		errors.New("broken"): false,
 	} {
-		if got := explore.SearchCanHelp(rec, err); got != want {
+		if got := explore.SearchCanHelp(rec, nil, err); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
@@ -306,6 +306,7 @@ type row struct {
 	runs, recordings      int
 	direct, coarse, fine  int
 	failed                int
+	state                 int // the end has the recorded state
 	attempts, preemptions []int
 	seconds               []float64
 	what                  string
@@ -338,6 +339,11 @@ func TestCorpus(t *testing.T) {
 		{"userlock", "3 D: a lock that the log does not have"},
 		{"deadlock", "3 E: the order of locks and signals"},
 		{"crasher", "a pointer that is taken away between a look and its use"},
+		{"otherstate", "two words that two threads store in opposite orders"},
+		{"lostsum", "lost additions to a counter"},
+		{"lostnode", "lost nodes of a list"},
+		{"checked", "a buffer that is taken away and given back, many times"},
+		{"ring", "a ring buffer whose end moves before the value is there"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			r := corpusRow(t, p.name, times)
@@ -375,6 +381,9 @@ func corpusRow(t *testing.T, name string, times int) row {
 }
 
 func (r *row) add(f *explore.Result) {
+	if f.Reproduced && f.OtherState == 0 {
+		r.state++
+	}
 	switch {
 	case !f.Reproduced:
 		r.failed++
@@ -400,10 +409,10 @@ const (
 // writeTable replaces the table between its marks, and creates the file if there is none.
 func writeTable(path string, rows []row, times int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| Program | What it is | Recordings | Direct | Coarse | Fine | Not | Attempts | Preemptions | Seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "| Program | What it is | Recordings | Direct | Coarse | Fine | Not | Same state | Attempts | Preemptions | Seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %d of %d runs | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.what, r.recordings, r.runs,
-			r.direct, r.coarse, r.fine, r.failed, spread(r.attempts, "%d"), spread(r.preemptions, "%d"), spread(r.seconds, "%.1f"))
+		fmt.Fprintf(&b, "| %s | %s | %d of %d runs | %d | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.what, r.recordings, r.runs,
+			r.direct, r.coarse, r.fine, r.failed, r.state, spread(r.attempts, "%d"), spread(r.preemptions, "%d"), spread(r.seconds, "%.1f"))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -22,6 +22,9 @@ type Found struct {
 	// Partial: the recorded end was not reached. No replay uses the preemptions, but a search
 	// can continue from them.
 	Partial bool `json:"partial,omitempty"`
+	// OtherState counts the ranges of memory, registers and mappings that differ from the core, where
+	// the end is at the recorded place all the same.
+	OtherState int `json:"other_state,omitempty"`
 	// By is what found them, Attempts how many replays that took, Level the last kind of
 	// preemption that was needed.
 	By       string `json:"by"`
@@ -41,7 +44,7 @@ func (f *Found) Check() error {
 	if f.Timing != TimingEager && f.Timing != TimingLazy {
 		return foundError(fmt.Sprintf("has the timing %q", f.Timing))
 	}
-	if f.Attempts < 0 || len(f.By) > mostFoundText || len(f.Level) > mostFoundText {
+	if f.Attempts < 0 || f.OtherState < 0 || len(f.By) > mostFoundText || len(f.Level) > mostFoundText {
 		return foundError("does not say who found it")
 	}
 	if err := eventlog.CheckPreemptions(f.Preemptions); err != nil {

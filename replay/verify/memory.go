@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/hex"
 	"os"
@@ -47,9 +48,9 @@ func (v *verifier) compareMemory() error {
 			break
 		}
 		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.Start), Size: x.Size(), Where: v.place(x.Start),
-			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got)}
+			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got), Order: compareNumbers(x.got, x.want)}
 		if x.unreadable != "" {
-			d.Have = "cannot be read: " + x.unreadable
+			d.Have, d.Order = "cannot be read: "+x.unreadable, 0
 		}
 		r.Differences = append(r.Differences, d)
 	}
@@ -86,4 +87,16 @@ func corePieces(file *os.File) ([]piece, error) {
 		return nil, tracee.Inputf("replay: the recording's core holds no memory")
 	}
 	return pieces, nil
+}
+
+// compareNumbers compares unsigned numbers of at most eight bytes, the lowest one first. Longer ones
+// are cut.
+func compareNumbers(a, b []byte) int {
+	const most = 8
+	for i := min(len(a), len(b), most) - 1; i >= 0; i-- {
+		if c := cmp.Compare(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
 }

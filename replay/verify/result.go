@@ -50,6 +50,11 @@ type Difference struct {
 	// Want is the recording's value, Have the replay's: the first bytes in hexadecimal, a
 	// register's value, or words.
 	Want, Have string
+	// Order is, of memory and registers, how the replay's value compares with the recording's as an
+	// unsigned number whose lowest byte is first: -1, 0 or 1; 0 where either cannot be read.
+	Order int
+	// Recorded is the recording's value of a general register.
+	Recorded uint64
 }
 
 func (d *Difference) String() string {

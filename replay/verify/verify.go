@@ -133,7 +133,7 @@ func (v *verifier) compareThread(want *recorded.Thread, t *tracee.Thread) error 
 	} {
 		if x.want != x.have {
 			v.note(Difference{Kind: DifferentRegister, Thread: want.Index, Register: x.name,
-				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have)})
+				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have), Order: cmp.Compare(x.have, x.want), Recorded: x.want})
 		}
 	}
 	return v.compareVectors(want, t)

@@ -1,0 +1,53 @@
+package explore_test
+
+import (
+	"testing"
+	"time"
+
+	"diagnose/replay"
+	"diagnose/replay/explore"
+	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
+)
+
+// A replay that ends at the recorded place in another state is not the end of a search.
+func TestSearchState(t *testing.T) {
+	eachFailing(t, "otherstate", func(rec *record.Recording) bool {
+		plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []eventlog.Preemption{}}, Verify: true})
+		if err != nil || plain.Comparison.Identical() {
+			t.Logf("the recorded threads did not run at the same time: %+v, %v", plain, err)
+			return false
+		}
+		r, reached := search(t, rec)
+		if !reached {
+			return false
+		}
+		written, err := rec.Found()
+		if err != nil || written == nil || written.OtherState != r.OtherState {
+			t.Fatalf("written: %+v, %v", written, err)
+		}
+		again, err := replay.Run(t.Context(), rec, replay.PlainRequest{Verify: true})
+		if err != nil || again.Comparison.Identical() != (r.OtherState == 0) {
+			t.Fatalf("the search says that %d parts differ; a replay: %+v, %v", r.OtherState, again, err)
+		}
+		return r.OtherState == 0
+	})
+}
+
+// A search that may not take the time says that the state is another one.
+func TestSearchStateUnsought(t *testing.T) {
+	eachFailing(t, "otherstate", func(rec *record.Recording) bool {
+		r, err := explore.Search(t.Context(), rec, explore.Options{Budget: searchBudget, Approach: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := rec.Found()
+		if !r.Reproduced || r.OtherState == 0 || err != nil {
+			return false
+		}
+		if written == nil || written.OtherState != r.OtherState {
+			t.Errorf("written: %+v", written)
+		}
+		return true
+	})
+}
