@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -124,6 +125,34 @@ func TestLookup(t *testing.T) {
 	for _, addr := range []evidence.Addr{slot - 1, slot + 48*100, o.SlotEnd, 0, ^evidence.Addr(0), evidence.Addr(h.Root().Objects.Start) + agent.ObjectsLimit} {
 		if o, found, err := h.Lookup(addr); found || err != nil {
 			t.Errorf("%v is in %+v, %v", addr, o, err)
+		}
+		if w, found, err := h.StateWord(addr); found || err != nil {
+			t.Errorf("%v has the word %+v, %v", addr, w, err)
+		}
+	}
+}
+
+// TestStateWord: the word of a slot says whether it holds an object.
+func TestStateWord(t *testing.T) {
+	b := agenttest.New()
+	slot := b.Small(48, 10)
+	b.Alloc(slot+48, 24, agent.Call{}, agent.APIMalloc)
+	large := b.Large(4096-8, 200000-200000%16, 4096+8-200000%4096+200000%16, agent.Call{}, true)
+	h := open(t, b)
+	for _, x := range []struct {
+		addr evidence.Addr
+		live bool
+	}{{slot, false}, {slot + 48 + 30, true}, {slot + 96, false}, {large, true}, {large + 150000, true}} {
+		w, found, err := h.StateWord(x.addr)
+		if !found || err != nil {
+			t.Fatalf("%v: %v, %v", x.addr, found, err)
+		}
+		var raw [8]byte
+		if n, err := b.Memory.ReadMemory(w.Addr, raw[:w.Size]); n < w.Size || err != nil {
+			t.Fatalf("%+v: %d bytes, %v", w, n, err)
+		}
+		if live := w.Live(binary.LittleEndian.Uint64(raw[:])); live != x.live {
+			t.Errorf("%v in the word %+v, % x: live %v", x.addr, w, raw, live)
 		}
 	}
 }

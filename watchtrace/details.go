@@ -11,7 +11,6 @@ import (
 	"diagnose/image/debuginfo"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
-	"diagnose/image/x86"
 	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record/eventlog"
@@ -63,6 +62,7 @@ func hitOf(a *evidence.Access, number uint64) *replay.Hit {
 
 func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
 	o := p.replayOptions(p.Passes[pass])
+	p.bound(&o)
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 	// Probes do not see the accesses of system calls; the log has them, by
@@ -152,10 +152,10 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	a := &log.Accesses[index]
 	v := &log.Variables[a.Variable]
 	x := evidence.SeenAccess{
-		Moment: evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}, Position: a.Position, Thread: log.Threads[a.Thread],
+		Position: a.Position, Thread: log.Threads[a.Thread],
 		Variable: v.Name, Identity: v.Identity, Address: v.Address + evidence.Addr(a.Offset), Size: int(a.Size), Kind: a.Kind.Kind(), Locks: log.LockSets[a.Locks],
 	}
-	x.Moment.PC, x.Moment.Count = momentOf(process, log, a)
+	x.Moment = Moments(process, log, []int{index})[0]
 	name, typ := nameAndType(process, x.Address, int(a.Size))
 	if name != "" && v.Size > int(a.Size) {
 		x.Variable, x.Identity = name, evidence.Expression(name)
@@ -163,7 +163,7 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	if typ == nil && v.Type != "" && v.Size == int(a.Size) {
 		typ = TypeNamed(process, v.Type)
 	}
-	x.Old, x.New = textOf(process, a.Old, typ, int(a.Size)), textOf(process, a.New, typ, int(a.Size))
+	x.Old, x.New = TextOf(process, a.Old, typ, int(a.Size)), TextOf(process, a.New, typ, int(a.Size))
 	if a.Handler != 0 {
 		x.Handler = wording.Signal(int(a.Handler))
 	}
@@ -174,40 +174,8 @@ func (p *Plan) describe(process *image.Process, log *evidence.AccessLog, index i
 	return x
 }
 
-// momentOf returns the pc of an access, and how often the thread was there
-// since its last event. This is known for instructions that always access the
-// same word: the count is the number of accesses. For others it would have to
-// be counted at the instruction.
-func momentOf(process *image.Process, log *evidence.AccessLog, a *evidence.Access) (pc evidence.Addr, count uint64) {
-	var code [15]byte
-	if log.Variables[a.Variable].Lost > 0 {
-		return 0, 0 // there may have been others before
-	}
-	if n, err := process.ReadMemory(a.PC, code[:]); n == 0 && err != nil || a.By != evidence.ByProgram || a.PC == 0 {
-		return 0, 0
-	}
-	inst, err := x86.Decode(code[:], uint64(a.PC))
-	if err != nil {
-		return 0, 0
-	}
-	for i := range inst.Operands {
-		o := &inst.Operands[i]
-		if o.IsMemory && o.Access != "" && (o.Repeated || o.Memory.Segment != x86.SegNone || o.Memory.Index != x86.RegNone ||
-			o.Memory.Base != x86.RIP && !o.Memory.Absolute) {
-			return 0, 0
-		}
-	}
-	for i := range log.Accesses {
-		b := &log.Accesses[i]
-		if b.Thread == a.Thread && b.Ordinal == a.Ordinal && b.PC == a.PC && b.Variable == a.Variable && b.Offset == a.Offset && b.Hit <= a.Hit {
-			count++
-		}
-	}
-	return a.PC, count
-}
-
-// textOf formats a value in a variable's type, or as a number.
-func textOf(process *image.Process, v uint64, typ debuginfo.Type, size int) string {
+// TextOf formats a value in a variable's type, or as a number.
+func TextOf(process *image.Process, v uint64, typ debuginfo.Type, size int) string {
 	data := make([]byte, 8)
 	for i := range data {
 		data[i] = byte(v >> (8 * i))

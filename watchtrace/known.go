@@ -90,6 +90,7 @@ func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
 	case s.err != nil && s.result == nil:
 		return nil, s.err
 	}
+	t.began(i, s)
 	t.tell(0, true)
 	return s, nil
 }

@@ -22,6 +22,8 @@ type seen struct {
 	hot int
 	// dropped counts the earlier hits, which were not kept.
 	dropped uint64
+	// since is the number of the first hit after Options.From.
+	since uint64
 	// contexts are named while the process exists.
 	contexts map[contextKey]evidence.Context
 }
@@ -190,10 +192,18 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		case s.err != nil && s.result == nil:
 			return nil, s.err
 		default:
+			t.began(i, s)
 			t.tell(0, true)
 			return s, nil
 		}
 	}
+}
+
+// began notes where the part that was asked about begins among the hits of a pass.
+func (t *tracer) began(i int, s *seen) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.plan.Passes[i].since = s.since
 }
 
 // incomplete reports whether the fastest back end has missed accesses: it
@@ -256,7 +266,9 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 	if !x.Known {
 		o.Backend = backend
 	}
+	b := t.plan.bound(&o)
 	o.OnHit = func(h *replay.Hit) error {
+		b.see(h)
 		counts[h.Watch]++
 		s.hits = append(s.hits, *h)
 		if x.Known {
@@ -292,6 +304,7 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 		}
 	}
 	s.result, s.err = replay.Run(ctx, t.plan.rec, o)
+	s.since = b.first()
 	t.tell(uint64(len(s.hits)-told), false)
 	return s
 }

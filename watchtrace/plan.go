@@ -37,6 +37,8 @@ type Pass struct {
 	// locks: it watches the owners of locks; Variables are the indices of the
 	// locks.
 	locks bool
+	// since is the number of the first hit after Options.From, once the pass has run.
+	since uint64
 	// instructions are those of a Known pass, once it has run; seen are
 	// instructions that another pass saw.
 	instructions, seen []evidence.Addr
@@ -76,8 +78,8 @@ func NewPlan(rec *record.Recording, targets []Target, opts Options) (*Plan, erro
 		return nil, err
 	}
 	most := registers
-	if p.history.places {
-		most-- // finding the place of a signal may need one
+	if p.history.places || opts.From != nil || opts.Until != nil {
+		most-- // finding the place of a signal, or a moment, may need one
 	}
 	groups, beyond := p.words()
 	if p.opts.Backend == replay.BackendProbe {

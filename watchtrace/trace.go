@@ -25,6 +25,9 @@ type Options struct {
 	// (evidence.Watched.Instructions) one must not conclude that nothing else
 	// accessed it.
 	Known bool
+	// From and Until bound the part of the recording that is asked about; nil: its start, its end. Passes begin at the start in
+	// any case, so that the log has what happened before From (Plan.Since), and end at Until.
+	From, Until *evidence.Moment
 	// LockOrder also traces which locks threads take while they hold others
 	// (AccessLog.Acquisitions), by passes over the locks themselves. The threads
 	// that wait for a lock at the end are found in any case.
