@@ -113,6 +113,7 @@ func (r *run) happened(s *replay.Stopped, place int, text string) error {
 	if r.log.Places[place].Kind == KindSyscall {
 		s.Moment.PC, s.Moment.Count = 0, 0 // inside of libc it says nothing
 	}
+	r.call = 0
 	return r.reached(x, place, text, a, frame, nil)
 }
 

@@ -39,6 +39,11 @@ func (q *Question) find(p *image.Process) ([]Place, error) {
 			}
 		}
 	}
+	if q.Every {
+		if err := f.every(); err != nil {
+			return nil, err
+		}
+	}
 	if len(f.places) > mostPlaces {
 		return nil, &Error{Asked: f.places[0].Asked, Problem: fmt.Sprintf("there are %d places, more than %d", len(f.places), mostPlaces)}
 	}
@@ -233,6 +238,23 @@ func (f *finder) function(name string, kind Kind) error {
 		return &Error{Asked: name, Problem: "the program has no such function with debug information", Nearest: watchtrace.Nearest(name, names)}
 	}
 	return nil
+}
+
+// every finds the entries of all functions that have code of their own.
+func (f *finder) every() error {
+	return f.debugged(func(m *image.Module, info *debuginfo.Info) error {
+		err := info.Functions(func(x *debuginfo.Function) bool {
+			if x.Entry != 0 && len(f.places) <= mostPlaces {
+				f.places = append(f.places, Place{Kind: KindCall, Asked: x.Name, PC: m.Addr(x.Entry)})
+				f.outermost()
+			}
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("probe: %s: %w", m.Path, err)
+		}
+		return nil
+	})
 }
 
 // outermost makes the last place that of the physical function.

@@ -32,6 +32,12 @@ type Question struct {
 	Lines, Calls, Returns, Syscalls []string
 	// Signals asks for the signals that a handler of the program took.
 	Signals bool
+	// Every asks for the calls of every function that the program itself has code of, as Calls does.
+	Every bool
+	// From and Until bound the part of the recording that has rows; nil: its start, its end. The replay ends at Until.
+	From, Until *evidence.Moment
+	// Thread is the one that has rows; 0: all have.
+	Thread uint32
 	// Print are expressions of C. At calls without any, the parameters are printed; at returns the
 	// result.
 	Print []string
@@ -107,6 +113,9 @@ type Row struct {
 	Position uint64
 	// Place is an index into Log.Places.
 	Place int
+	// Call numbers the calls of a question, from 1: the rows of one call, at its entry and at its return, have the same. 0: the
+	// row is of something else.
+	Call uint64
 	// Event is the system call or the signal.
 	Event string
 	// Values are the expressions with their values.

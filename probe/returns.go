@@ -16,6 +16,7 @@ type call struct {
 	back   evidence.Addr // where it returns to
 	sp     uint64        // the stack pointer after the return
 	thread uint32
+	number uint64 // Row.Call
 	// direct: the call instruction calls one function alone.
 	direct bool
 	// doubtful: the thread was nearer to the stack's start since. The call was left, or has a stack of its own in the same
@@ -65,7 +66,7 @@ func (r *run) called(a *replay.Arrival, x *stop, places []int) error {
 	if err != nil {
 		return nil // the call that comes next fails as well
 	}
-	c := &call{places: places, entry: a.Moment.PC, back: evidence.Addr(back), sp: sp + word, thread: a.Moment.Thread, direct: directCall(x.memory, back)}
+	c := &call{places: places, entry: a.Moment.PC, back: evidence.Addr(back), sp: sp + word, thread: a.Moment.Thread, number: r.calls, direct: directCall(x.memory, back)}
 	at := r.stackAt(c.thread, c.sp)
 	r.returns.outside(at, c.sp)
 	r.returns.replaces(c)
@@ -210,6 +211,7 @@ func (r *run) returnedTo(x *stop, pc evidence.Addr) error {
 		if frame == nil {
 			frame = frameAt(x.memory, r.unwinder, &r.thread)
 		}
+		r.call = c.number
 		for _, i := range c.places {
 			if err := r.returned(x, i, frame); err != nil {
 				return err

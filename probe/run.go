@@ -33,6 +33,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
+	r.addBounds()
 	defer r.close()
 	request := replay.ProbeRequest{Verify: q.Verify,
 		Common:  replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
@@ -68,6 +69,10 @@ type run struct {
 	thread   image.Thread
 	returns  returns
 	rows     atomic.Int64 // also read by progress
+	// begun: the replay has passed Question.From.
+	begun bool
+	// calls counts the calls, and call is the one that has the next row; 0: none.
+	calls, call uint64
 }
 
 // askedKey is a place, and for events the instruction that caused one.
@@ -145,7 +150,26 @@ func (r *run) begin() {
 		p.Hits, p.Missed, p.Left, p.Unreachable = 0, 0, 0, false
 	}
 	r.returns = newReturns(l)
+	r.begun, r.calls, r.call = r.q.From == nil, 0, 0
 	r.close()
+}
+
+// addBounds adds the hooks of the bounds, the first and the last of those at one event.
+func (r *run) addBounds() {
+	if from := r.q.From; from != nil {
+		r.hooks = slices.Insert(r.hooks, 0, replay.Hook{At: *from, Do: func(*replay.Stopped) error {
+			r.begun = true
+			return nil
+		}})
+	}
+	if until := r.q.Until; until != nil {
+		r.hooks = append(r.hooks, replay.Hook{At: *until, Do: func(*replay.Stopped) error { return replay.ErrEnough }})
+	}
+}
+
+// asksOf reports whether arrivals of a thread count now.
+func (r *run) asksOf(thread uint32) bool {
+	return r.begun && (r.q.Thread == 0 || r.q.Thread == thread)
 }
 
 func (r *run) close() {
@@ -205,10 +229,18 @@ func (r *run) arrived(a *replay.Arrival) error {
 	}
 	var frame *value.Frame
 	var returning []int
+	numbered := false
 	for _, i := range r.at[pc] {
+		if k := r.log.Places[i].Kind; !numbered && (k == KindCall || k == KindReturn) {
+			numbered = true
+			r.calls++
+		}
 		if r.log.Places[i].Kind == KindReturn {
 			returning = append(returning, i)
 			continue
+		}
+		if r.call = 0; r.log.Places[i].Kind == KindCall {
+			r.call = r.calls
 		}
 		if frame == nil {
 			frame = frameAt(x.memory, r.unwinder, &r.thread)
@@ -237,6 +269,9 @@ func (r *run) ask(place int, pc evidence.Addr) *asked {
 // reached adds a row if the condition holds. ErrEnough: there are as many as were asked for.
 func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.Frame, result *resultScope) error {
 	l := r.log
+	if !r.asksOf(x.stopped.Moment.Thread) {
+		return nil
+	}
 	l.Arrivals++
 	l.Places[place].Hits++
 	var scope expression.Scope
@@ -263,7 +298,7 @@ func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.F
 	if r.q.Most > 0 && len(l.Rows) >= r.q.Most {
 		return nil
 	}
-	row := Row{Moment: x.stopped.Moment, Place: place, Event: event}
+	row := Row{Moment: x.stopped.Moment, Place: place, Event: event, Call: r.call}
 	var err error
 	if row.Position, err = x.stopped.Position(); err != nil {
 		return err
