@@ -21,7 +21,7 @@ type Allocations struct {
 // NewAllocations reads the heap at a recording's end. The error says why the heap is not
 // known.
 func NewAllocations(p *image.Process) (*Allocations, error) {
-	heap, err := openHeap(p)
+	heap, err := OpenHeap(p)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 			return fail("objects are counted from 1")
 		}
 	}
-	heap, err := openHeap(p)
+	heap, err := OpenHeap(p)
 	if err != nil {
 		return fail(err.Error())
 	}
@@ -75,7 +75,8 @@ func resolveHeap(p *image.Process, expr string, m []string) ([]Target, error) {
 // rootSymbol holds the address of the agent's root.
 const rootSymbol = "diagnose_agent_root"
 
-func openHeap(p *image.Process) (*agent.Heap, error) {
+// OpenHeap finds the agent's heap in a recorded process. The error says why it is not known.
+func OpenHeap(p *image.Process) (*agent.Heap, error) {
 	root := evidence.Addr(0)
 	if s, found := p.SymbolNamed(rootSymbol); found {
 		value, err := image.Uint64(p, s.Addr)

@@ -109,7 +109,12 @@ func (n *namer) lock(addr evidence.Addr) string {
 	if n.process == nil {
 		return ""
 	}
-	name := nameOf(n.process, addr)
+	return LockName(n.process, addr)
+}
+
+// LockName names the variable with static storage that is the lock at an address; empty if none is.
+func LockName(p *image.Process, addr evidence.Addr) string {
+	name := nameOf(p, addr)
 	// The first member of glibc's types, and the members of libstdc++'s locks
 	// that contain them.
 	for _, inside := range []string{".__data.__lock", ".__data.__readers", ".__data", "._M_impl._M_rwlock", "._M_rwlock", "._M_mutex"} {

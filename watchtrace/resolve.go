@@ -53,6 +53,13 @@ func Resolve(p *image.Process, expr string) ([]Target, error) {
 	return []Target{t}, nil
 }
 
+// NamesMemory reports whether an expression is one of Resolve for memory without a name: a heap object by its allocation site, or
+// ADDRESS:LENGTH.
+func NamesMemory(expr string) bool {
+	expr = strings.TrimSpace(expr)
+	return addressForm.MatchString(expr) || heapForm.MatchString(expr)
+}
+
 var (
 	addressForm = regexp.MustCompile(`^(0x[0-9a-fA-F]+|[0-9]+):(0x[0-9a-fA-F]+|[0-9]+)$`)
 	addressOnly = regexp.MustCompile(`^(0x[0-9a-fA-F]+|[0-9]+)$`)

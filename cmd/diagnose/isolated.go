@@ -19,7 +19,7 @@ import (
 )
 
 // isolatedCommands are the commands that only read a recording and write to their output.
-var isolatedCommands = []string{"crash", "replay", "trace", "probe", "recording", "heap"}
+var isolatedCommands = []string{"crash", "replay", "trace", "probe", "ask", "recording", "heap"}
 
 func newIsolated() *cobra.Command {
 	c := &cobra.Command{

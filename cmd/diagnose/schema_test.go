@@ -36,6 +36,7 @@ var documents = []schema.Document{
 	{Value: &shownEvent{}, Name: "event", Title: "event of a recording, one a line", Version: shownVersion},
 	{Value: &shownTrace{}, Name: "trace", Title: "trace", Version: traceVersion},
 	{Value: &shownProbe{}, Name: "probe", Title: "answer to a probe", Version: probeVersion},
+	{Value: &shownAnswer{}, Name: "ask", Title: "answer to a question about a recording", Version: askVersion},
 	{Value: &shownCorpus{}, Name: "corpus", Title: "list of a corpus's failures or clusters", Version: corpusVersion},
 	{Value: &nightly.Summary{}, Name: "nightly", Title: "summary of a night", Version: nightly.SummaryVersion},
 	{Value: &tracker.Alert{}, Name: "alert", Title: "alert to a webhook", Version: tracker.AlertVersion},
@@ -52,7 +53,7 @@ func schemaPath(name string) string {
 // The schemas in the repository are those that the types give. They describe every member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/reports/tracker", "diagnose/probe", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/reports/tracker", "diagnose/probe", "diagnose/ask", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,6 +115,12 @@ func (p *Place) AtEntry() error {
 // Names returns the names of the variables that are visible in the function, in any order.
 func (p *Place) Names() []string { return slices.Collect(maps.Keys(p.locals)) }
 
+// Local returns the variable of the function that a name stands for.
+func (p *Place) Local(name string) (v debuginfo.Variable, ok bool) {
+	v, ok = p.locals[name]
+	return v, ok
+}
+
 // Parameters returns the names of the function's parameters in their order.
 func (p *Place) Parameters() []string { return p.parameters }
 
