@@ -125,7 +125,7 @@ type Write struct {
 	// Thread wrote.
 	Thread uint32 `json:"thread"`
 	// Part is the part that was written, as the program calls it; missing: all of the expression.
-	Part    string        `json:"part,omitempty"`
+	Part string `json:"part,omitempty"`
 	// Address is that of the part, Size its bytes.
 	Address evidence.Addr `json:"address"`
 	Size    int           `json:"size"`
@@ -165,7 +165,7 @@ type Value struct {
 type Place struct {
 	PC   evidence.Addr `json:"pc"`
 	Site evidence.Site `json:"site"`
-	// Hits counts the arrivals of threads.
+	// Hits counts the arrivals of threads; Inlined: the function was inlined there.
 	Hits    uint64 `json:"hits"`
 	Inlined bool   `json:"inlined,omitempty"`
 	// Proof is inferred for an instruction of a line of which no statement begins in its function: it may be executed where the
@@ -195,6 +195,7 @@ type Call struct {
 // Arrival is one time that a line was executed.
 type Arrival struct {
 	Instant
+	// Thread executed it.
 	Thread uint32 `json:"thread"`
 	// Place is an index into the places.
 	Place int `json:"place"`
@@ -248,8 +249,8 @@ type Hold struct {
 
 // Wait is a thread that waited for the lock at the end.
 type Wait struct {
-	Thread uint32 `json:"thread"`
-	// Event is the thread's last one before.
-	Event uint64        `json:"event"`
-	Site  evidence.Site `json:"site"`
+	// Thread is the one that waited; Event is its last one before.
+	Thread uint32        `json:"thread"`
+	Event  uint64        `json:"event"`
+	Site   evidence.Site `json:"site"`
 }
