@@ -38,6 +38,8 @@ type controller struct {
 	breaks     *breaks
 	// probing has the instructions of a ProbeRequest; nil: the request is another.
 	probing *probing
+	// debugging stops for a debugger; nil: the request is another.
+	debugging *debugging
 }
 
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {
@@ -64,6 +66,9 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 	}
 	if p := request.probing; p != nil {
 		c.probing = newProbing(c, p)
+	}
+	if d := request.debug; d != nil {
+		c.debugging = newDebugging(c, d)
 	}
 	return c
 }

@@ -80,6 +80,9 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	if t.Stopped && c.watch.woke() {
 		return c.woken(t)
 	}
+	if stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP && c.debugging.interrupts() {
+		return c.debugging.interrupted(t)
+	}
 	if q := c.watch.question.Load(); q != nil && stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP {
 		return c.looked(t, q)
 	}
@@ -162,6 +165,9 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 
 // trapSignal handles a SIGTRAP that an instruction caused.
 func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
+	if done, err := c.debugging.watchTrap(t, s); done || err != nil {
+		return err
+	}
 	if c.stepper.Steps(t) && (tracee.IsStepTrap(s.Code) || s.Code == tracee.TrapHandler) {
 		spent, err := c.stepper.Stepped(t, &s.Regs)
 		if err != nil {
@@ -170,6 +176,9 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 		if spent {
 			c.end = &end{kind: EndMoment, thread: t}
 			return nil
+		}
+		if done, err := c.debugging.stepEnded(t, s.Regs.Rip); done || err != nil {
+			return err
 		}
 		return c.cont(t, 0)
 	}
@@ -199,6 +208,11 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 		return c.resume(t)
 	}
 	m, err := c.placer.HandleTrap(t, &s.Regs)
+	if err == nil && (m.Kind == breakpoint.Foreign || m.Kind == breakpoint.Continues && m.Signal == 0 && !m.Step) {
+		if done, err := c.debugging.arrived(t, s.Regs.Rip, back); done || err != nil {
+			return err
+		}
+	}
 	switch {
 	case err != nil:
 		return err

@@ -125,6 +125,12 @@ func (c *controller) arrived(t *tracee.Thread) error {
 		}
 		return c.goOn()
 	}
+	if hook.debug {
+		if err := c.hooks.next(t, hook.At); err != nil {
+			return err
+		}
+		return c.debugging.atEvent(t)
+	}
 	if hook.walk != nil {
 		if more, err := c.walkOn(t, hook.walk); err != nil || !more {
 			return err

@@ -30,6 +30,8 @@ type Hook struct {
 	step *StepWindow
 	// walk: the thread follows a call from this point.
 	walk *walker
+	// debug: the debugger stops there.
+	debug bool
 }
 
 // ErrEnough is returned by a Hook to end the replay at that point.
@@ -173,6 +175,12 @@ func (c *controller) prepare() error {
 	if asked := c.request.step; asked != nil {
 		c.stepper = step.New(asked, c.Process, c.placer)
 		hooks = slices.Concat(stepHooks(c.stepper), hooks)
+	}
+	if d := c.debugging; d != nil {
+		c.stepper = d.newStepper()
+		for _, at := range d.asked.Events {
+			hooks = append(hooks, Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal}, debug: true})
+		}
 	}
 	c.hooks.list, err = orderHooks(last.Schedule, hooks)
 	return err

@@ -12,7 +12,7 @@ import (
 )
 
 // Request says what a replay does and what it observes. It is a PlainRequest, a WatchRequest, a
-// ProbeRequest, a StepRequest, a WalkRequest or a FreeRequest.
+// ProbeRequest, a StepRequest, a WalkRequest, a DebugRequest or a FreeRequest.
 type Request interface {
 	parts() parts
 }
@@ -123,6 +123,12 @@ type WalkRequest struct {
 	Walk
 }
 
+// DebugRequest stops the process wherever a debugger asks.
+type DebugRequest struct {
+	Common
+	Debugging
+}
+
 // FreeRequest lets the process diverge from the recording. Results of events that are not in the
 // log are made up, and the threads run in a fixed order. Experiments use it.
 type FreeRequest struct {
@@ -146,6 +152,7 @@ type parts struct {
 	probing  *Probing
 	step     *Stepping
 	walk     *Walk
+	debug    *Debugging
 	free     *freePart
 }
 
@@ -186,6 +193,12 @@ func (r StepRequest) parts() parts {
 
 func (r WalkRequest) parts() parts {
 	return parts{Common: r.Common, walk: &r.Walk}
+}
+
+func (r DebugRequest) parts() parts {
+	p := parts{Common: r.Common, debug: &r.Debugging}
+	p.AtEnd = r.Debugging.atEnd
+	return p
 }
 
 func (r FreeRequest) parts() parts {

@@ -26,6 +26,9 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err == nil {
 			err = c.Traps.Place()
 		}
+		if err == nil {
+			err = c.debugging.begin()
+		}
 		if err != nil {
 			return err
 		}

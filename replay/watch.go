@@ -51,6 +51,8 @@ type watchdog struct {
 	// hits counts accesses to watched words: a program that makes many of them makes progress, if
 	// slowly.
 	hits atomic.Uint64
+	// interrupt asks for a stop of the thread that has the right to run; nil: there are no such requests.
+	interrupt *Interruption
 }
 
 type watched struct {
@@ -70,6 +72,9 @@ func startWatchdog(c *controller) *watchdog {
 	w := &watchdog{asks: c.request.free == nil, sleeping: c.judge.sleeping, computing: c.judge.computing, done: c.ctx.Done(), tracer: unix.Gettid(), quit: make(chan struct{})}
 	if p := c.request.Progress; p != nil {
 		w.progress = func(done uint64) { p(min(done, c.result.Total), c.result.Total) }
+	}
+	if d := c.request.debug; d != nil {
+		w.interrupt = d.Interrupt
 	}
 	w.process.Store(&watched{pid: c.PID})
 	w.ended.Go(w.keepWatch)
@@ -110,6 +115,9 @@ func (w *watchdog) keepWatch() {
 				w.question.Store(nil) // the signal came too late for that
 			}
 			s.hit(now, w.hits.Load())
+			if tid := p.holder(); w.interrupt.pending() && tid != 0 {
+				unix.Tgkill(p.pid, tid, unix.SIGSTOP)
+			}
 			if w.progress != nil {
 				w.progress(s.consumed)
 			}

@@ -26,6 +26,8 @@ type Breakpoints struct {
 	threads map[int]*broken
 	// placedAt are the pcs of placed signals: a handler may return to them.
 	placedAt map[placedPC]bool
+	// everywhere are instructions at which every thread stops.
+	everywhere []uint64
 	// lifted: no probe is in the text (steps).
 	lifted bool
 }
@@ -164,6 +166,30 @@ func (b *Breakpoints) BreakAt(t *tracee.Thread, pc evidence.Addr, count uint64) 
 	return b.set(t.TID)
 }
 
+// StopEverywhere makes every thread stop at the pcs, and no longer at those of earlier calls. A thread that starts later
+// does so after SetThread. Trap reports these stops as Foreign, or as those of another breakpoint at the pc. The process
+// uses traps (tracee.Process.UseTraps).
+func (b *Breakpoints) StopEverywhere(pcs []uint64) error {
+	b.everywhere = pcs
+	for _, t := range b.process.Threads {
+		for _, pc := range pcs {
+			if err := b.demote(t, pc); err != nil {
+				return err
+			}
+		}
+		if err := b.SetThread(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetThread sets the breakpoints of a thread.
+func (b *Breakpoints) SetThread(t *tracee.Thread) error {
+	b.of(t)
+	return b.set(t.TID)
+}
+
 // set makes the breakpoints of a stopped thread the process's.
 func (b *Breakpoints) set(tid int) error {
 	x := b.threads[tid]
@@ -187,6 +213,7 @@ func (b *Breakpoints) set(tid int) error {
 		pcs = append(pcs, x.point.pc)
 	}
 	x.registers = len(pcs)
+	pcs = append(pcs, b.everywhere...)
 	return b.process.SetBreakpoints(tid, pcs...)
 }
 

@@ -2,6 +2,7 @@ package breakpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"diagnose/agent"
 	"diagnose/replay/ptrace"
@@ -33,7 +34,7 @@ func (b *Breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Reg
 		return Move{}, err
 	}
 	// A Moment at the same instruction is after the preemption.
-	if x.moment == regs.Rip {
+	if x.moment == regs.Rip || slices.Contains(b.everywhere, regs.Rip) {
 		regs.Eflags &^= tracee.FlagResume
 	}
 	return Move{Kind: Preempts}, nil

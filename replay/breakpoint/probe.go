@@ -200,6 +200,9 @@ func (b *Breakpoints) obstructed(t *tracee.Thread, w *patch.Window) bool {
 	if in := b.inlined; in != nil && in.OverlapsWindow(w) {
 		return true
 	}
+	if slices.ContainsFunc(b.everywhere, w.Hides) {
+		return true
+	}
 	for tid, other := range b.threads {
 		if w.Hides(other.moment) || w.Hides(other.point.pc) {
 			return true

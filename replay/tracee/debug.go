@@ -91,6 +91,9 @@ func (w *WatchRegisters) write(tid int) error {
 	return ptrace.SetDebug(tid, 7, w.control)
 }
 
+// ArmWatches writes watches into the debug registers of a stopped thread, for a process whose breakpoints are traps.
+func (w *WatchRegisters) ArmWatches(tid int) error { return w.write(tid) }
+
 // Watch is a word of the process to be watched: 1, 2, 4 or 8 bytes at an address that is a
 // multiple of the size (Intel SDM volume 3, 18.2.4).
 type Watch struct {

@@ -1,0 +1,69 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"diagnose/replay/ptrace"
+)
+
+// WatchesWork returns nil if this machine can stop a replay at the accesses to a word for a debugger. If it cannot, the error
+// is an *UnsupportedError.
+func WatchesWork() error {
+	err := ptrace.DebugRegistersFire()
+	if errors.Is(err, ptrace.ErrNoDebugRegisters) {
+		return &UnsupportedError{Backend: BackendPtrace, Err: err}
+	}
+	return err
+}
+
+// DebugThread is a thread of a process that is stopped for a debugger.
+type DebugThread struct {
+	// Number is the thread's number in the recording, Name the one that the kernel knows.
+	Number uint32
+	Name   string
+	tid    int
+}
+
+// Threads returns the threads that have begun, by number.
+func (s *DebugStop) Threads() []DebugThread {
+	var list []DebugThread
+	for _, t := range s.c.SortedThreads() {
+		if t.Index == 0 {
+			continue
+		}
+		x := DebugThread{Number: t.Index, tid: t.TID}
+		// A thread that is ending has no name any more.
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.c.PID, t.TID)); err == nil {
+			x.Name = strings.TrimSpace(string(name))
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// ThreadRegisters returns a thread's registers, as the program has them: the general ones as struct user_regs_struct of
+// sys/user.h, the others as an XSAVE area (Intel SDM volume 1, 13.4).
+func (s *DebugStop) ThreadRegisters(number uint32) (general, extended []byte, err error) {
+	t := s.c.ThreadNumbered(number)
+	if t == nil {
+		return nil, nil, fmt.Errorf("replay: there is no thread %d", number)
+	}
+	regs, err := s.c.NamedRegisters(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if general, err = binary.Append(nil, binary.LittleEndian, &regs); err != nil {
+		return nil, nil, err
+	}
+	extended, err = ptrace.GetRegset(t.TID, ptrace.RegsetXState)
+	return general, extended, err
+}
+
+// Auxv returns the auxiliary vector with which the program was started.
+func (s *DebugStop) Auxv() ([]byte, error) {
+	return os.ReadFile(fmt.Sprintf("/proc/%d/auxv", s.c.PID))
+}
