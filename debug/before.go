@@ -1,0 +1,162 @@
+package debug
+
+import (
+	"fmt"
+
+	"diagnose/evidence"
+	"diagnose/image/x86"
+	"diagnose/replay"
+)
+
+// BackStep goes one instruction of a thread back.
+func (s *Session) BackStep(thread uint32) (Stop, error) {
+	if to, known := s.at.back(thread); known {
+		err := s.Go(to)
+		return s.stop, err
+	}
+	stop := s.stop
+	if thread != stop.Thread {
+		return s.stop, fmt.Errorf("debug: only thread %d, which the program stopped for, can be stepped backwards here", stop.Thread)
+	}
+	m, err := s.Moment()
+	if err != nil {
+		return s.stop, err
+	}
+	if s.at.End && m.Count == 0 {
+		m.Count = 1
+	}
+	to, err := s.before(m)
+	if err != nil {
+		return s.stop, err
+	}
+	return s.stop, s.Go(to)
+}
+
+const (
+	// fewSteps is how many instructions are stepped from an event or from the arrival before; mostSteps from an
+	// instruction that is known to be near.
+	fewSteps  = 5_000
+	mostSteps = 100_000
+)
+
+// before returns the position of the instruction that a thread executed before it arrived at a Moment with a PC.
+func (s *Session) before(m evidence.Moment) (Position, error) {
+	for from := m; ; from.Ordinal-- {
+		if from.Ordinal == 0 || from.Ordinal < s.first.Ordinal {
+			return Position{}, ErrBegin
+		}
+		anchor := Position{Event: evidence.Moment{Thread: m.Thread, Ordinal: from.Ordinal}}
+		if from.Ordinal == m.Ordinal && m.Count > 1 {
+			anchor = PositionOf(evidence.Moment{Thread: m.Thread, Ordinal: m.Ordinal, PC: m.PC, Count: m.Count - 1})
+		}
+		to, steps, err := s.stepUpTo(anchor, m, fewSteps)
+		if err != nil {
+			return Position{}, err
+		}
+		if steps > 0 {
+			return to, nil
+		}
+	}
+}
+
+// stepUpTo steps the Moment's thread from an anchor before it to the Moment. It returns the position before the last of
+// these steps, and their number; 0: the anchor is the Moment.
+func (s *Session) stepUpTo(anchor Position, m evidence.Moment, most int) (Position, int, error) {
+	l, stop, err := s.travel(&route{to: anchor})
+	if err != nil {
+		return Position{}, 0, err
+	}
+	defer l.close()
+	isThere := func() bool {
+		return stop.Thread == m.Thread && stop.Ordinal == m.Ordinal && stop.PC == uint64(m.PC)
+	}
+	if stop.Ordinal > m.Ordinal || len(anchor.Legs) == 0 && isThere() {
+		return Position{}, 0, nil
+	}
+	at := anchor
+	for n := 1; n <= most; n++ {
+		from := stop
+		if stop, err = s.proceed(l, replay.DebugPlan{Step: m.Thread}); err != nil {
+			return Position{}, 0, err
+		}
+		if stop.Kind == replay.StopEnd || isThere() {
+			return at, n, nil
+		}
+		at = at.after(from, stop)
+	}
+	if most > fewSteps {
+		return Position{}, 0, fmt.Errorf("debug: the instruction before is more than %d instructions after any that is known", most)
+	}
+	near, err := s.near(l, at, m)
+	if err != nil {
+		return Position{}, 0, err
+	}
+	return s.stepUpTo(near, m, mostSteps)
+}
+
+// near returns the position of an instruction near before a Moment's, after a position that l is at. It is one of the
+// same function, or the call of that function.
+func (s *Session) near(l *live, at Position, m evidence.Moment) (Position, error) {
+	var candidates []evidence.Addr
+	err := l.do(func(d *replay.DebugStop) error {
+		var err error
+		candidates, err = predecessors(d, m)
+		return err
+	})
+	if err != nil {
+		return Position{}, err
+	}
+	if len(candidates) == 0 {
+		return Position{}, fmt.Errorf("debug: no instruction is known that leads to %v", m.PC)
+	}
+	var last Position
+	plan := replay.DebugPlan{Breakpoints: candidates}
+	plan.Until = replay.Arrivals{Thread: m.Thread, PC: m.PC, Count: 1}
+	stop := Stop{}
+	for {
+		from := stop
+		if stop, err = s.proceed(l, plan); err != nil {
+			return Position{}, err
+		}
+		if stop.Kind == replay.StopEnd || stop.Kind == replay.StopUntil && stop.Ordinal == m.Ordinal {
+			break
+		}
+		if at = at.after(from, stop); stop.Thread == m.Thread {
+			last = at
+		}
+	}
+	if last.Event.Thread == 0 {
+		return Position{}, fmt.Errorf("debug: no instruction is known that leads to %v", m.PC)
+	}
+	return last, nil
+}
+
+// predecessors returns instructions of the function of a Moment that may be executed right before it.
+func predecessors(d *replay.DebugStop, m evidence.Moment) ([]evidence.Addr, error) {
+	p, err := d.Process()
+	if err != nil {
+		return nil, err
+	}
+	symbol, found := p.SymbolAt(m.PC)
+	const longest = 1 << 20
+	if !found || symbol.Size == 0 || symbol.Size > longest {
+		return nil, fmt.Errorf("debug: the function at %v is not known", m.PC)
+	}
+	code := make([]byte, symbol.Size)
+	if _, err := p.ReadMemory(symbol.Addr, code); err != nil {
+		return nil, err
+	}
+	insts, undecodable := x86.Function(code, uint64(symbol.Addr))
+	if undecodable > 0 {
+		return nil, fmt.Errorf("debug: not all instructions of the function at %v are known", m.PC)
+	}
+	var list []evidence.Addr
+	for i := range insts {
+		x := &insts[i]
+		after := x.PC + uint64(x.Len)
+		if after == uint64(m.PC) || x.HasTarget && x.Target == uint64(m.PC) && x.Flow != x86.FlowCall {
+			list = append(list, evidence.Addr(x.PC))
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,145 @@
+package debug_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+
+	"diagnose/debug"
+	"diagnose/evidence"
+	"diagnose/replay"
+)
+
+// word reads an int of the stopped program.
+func word(t *testing.T, s *debug.Session, at evidence.Addr) int32 {
+	t.Helper()
+	var b [4]byte
+	if err := s.Do(func(d *replay.DebugStop) error {
+		_, err := d.ReadMemory(at, b[:])
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return int32(binary.LittleEndian.Uint32(b[:]))
+}
+
+// The calls of a function are found backwards and forwards, in the same order and with the same memory.
+func TestBreakpoints(t *testing.T) {
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run(level, func(t *testing.T) {
+			s, core := open(t, "total.c", level)
+			total := symbol(t, core, "total")
+			halts := debug.Halts{Breakpoints: []evidence.Addr{symbol(t, core, "add")}}
+			type call struct {
+				thread uint32
+				total  int32
+			}
+			var calls []call
+			for {
+				stop, err := s.Backward(halts)
+				if errors.Is(err, debug.ErrBegin) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				calls = append(calls, call{stop.Thread, word(t, s, total)})
+			}
+			if len(calls) != 11 {
+				t.Fatalf("%d calls: %v", len(calls), calls)
+			}
+			for i := len(calls) - 1; i >= 0; i-- {
+				stop, err := s.Forward(halts, 0)
+				if err != nil || stop.Kind != replay.StopBreakpoint {
+					t.Fatalf("%v %+v", err, stop)
+				}
+				if got := (call{stop.Thread, word(t, s, total)}); got != calls[i] {
+					t.Errorf("call %d is %v, was %v backwards", i, got, calls[i])
+				}
+			}
+			stop, err := s.Forward(halts, 0)
+			if err != nil || stop.Kind != replay.StopEnd || stop.Signal != 11 {
+				t.Errorf("at the end: %v %+v", err, stop)
+			}
+			if _, err := s.Forward(halts, 0); !errors.Is(err, debug.ErrEnd) {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+// Steps backwards arrive at the instructions of the steps forwards, in the reverse order.
+func TestSteps(t *testing.T) {
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run(level, func(t *testing.T) {
+			s, core := open(t, "total.c", level)
+			halts := debug.Halts{Breakpoints: []evidence.Addr{symbol(t, core, "add")}}
+			for range 7 {
+				if _, err := s.Backward(halts); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var forwards []uint64
+			forwards = append(forwards, s.Stop().PC)
+			thread := s.Stop().Thread
+			for range 30 {
+				stop, err := s.Forward(debug.Halts{}, thread)
+				if err != nil {
+					t.Fatal(err)
+				}
+				forwards = append(forwards, stop.PC)
+			}
+			m, err := s.Moment()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Go(debug.PositionOf(m)); err != nil {
+				t.Fatal(err)
+			}
+			for i := len(forwards) - 2; i >= 0; i-- {
+				stop, err := s.BackStep(thread)
+				if err != nil || stop.PC != forwards[i] {
+					t.Fatalf("step %d back: %v, at %#x, not at %#x", len(forwards)-1-i, err, stop.PC, forwards[i])
+				}
+			}
+		})
+	}
+}
+
+// The last store to a variable is found backwards: the process is before it.
+func TestWatch(t *testing.T) {
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run(level, func(t *testing.T) {
+			s, core := open(t, "total.c", level)
+			total := symbol(t, core, "total")
+			halts := debug.Halts{Watches: []replay.Watch{{Addr: total, Size: 4, Writes: true}}}
+			var before []int32 // the total before each store, the last first
+			for {
+				stop, err := s.Backward(halts)
+				if errors.Is(err, debug.ErrBegin) {
+					break
+				}
+				if err != nil || stop.Kind != replay.StopWatch {
+					t.Fatalf("%v %+v", err, stop)
+				}
+				before = append(before, word(t, s, total))
+			}
+			var after []int32
+			for {
+				stop, err := s.Forward(halts, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if stop.Kind != replay.StopWatch {
+					break
+				}
+				after = append(after, word(t, s, total))
+			}
+			slices.Reverse(before)
+			if len(after) < 7 || len(before) != len(after) || before[0] != 0 || after[len(after)-1] != 19 ||
+				!slices.Equal(before[1:], after[:len(after)-1]) {
+				t.Errorf("before the stores %v, after them %v", before, after)
+			}
+		})
+	}
+}

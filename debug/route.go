@@ -1,0 +1,168 @@
+package debug
+
+import (
+	"bytes"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+)
+
+// route leads a replay to a position.
+type route struct {
+	to Position
+	// base is in force all the way. seen is called at its stops before the position.
+	base replay.DebugPlan
+	seen func(*replay.DebugStop) error
+	// counts, if its PC is not 0, has the arrivals of its thread at PC counted since the event: Count is their
+	// number at the end.
+	counts evidence.Moment
+	// counting: the event has occurred.
+	counting bool
+
+	started bool   // the position's event has occurred
+	leg     int    // the current leg
+	left    uint64 // the steps, arrivals or accesses still to come
+}
+
+// events are those at which the replay is to stop.
+func (r *route) events() []evidence.Moment {
+	var list []evidence.Moment
+	if r.counts.PC != 0 {
+		list = append(list, r.countsFrom())
+	}
+	if e := r.to.Event; e.Thread != 0 && !slices.Contains(list, e) {
+		list = append(list, e)
+	}
+	return list
+}
+
+func (r *route) countsFrom() evidence.Moment {
+	return evidence.Moment{Thread: r.counts.Thread, Ordinal: r.counts.Ordinal}
+}
+
+// next handles a stop on the way. there: it is at the position.
+func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, err error) {
+	at := evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}
+	event := s.Kind == replay.StopEvent
+	if event && r.counts.PC != 0 && !r.counting && r.reaches(s, r.countsFrom()) {
+		r.counting = true
+		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
+		r.counts.Count = 0
+		if s.Moment.PC == r.counts.PC && s.Moment.Thread == r.counts.Thread && at == r.countsFrom() {
+			r.counts.Count = 1
+		}
+	}
+	switch {
+	case s.Kind == replay.StopEnd:
+		if r.counting {
+			r.counts.Count += s.Arrivals
+		}
+		return plan, true, nil
+	case event && !r.started && r.reaches(s, r.to.Event):
+		r.started = true
+		r.begin()
+		if l := r.current(); l != nil && l.Kind == LegMoment && l.PC == s.Moment.PC {
+			r.left--
+		}
+	case r.started:
+		if err := r.progress(s); err != nil {
+			return plan, false, err
+		}
+	}
+	for r.started && r.left == 0 && r.current() != nil {
+		r.leg++
+		r.begin()
+	}
+	if r.started && r.current() == nil {
+		if r.counting {
+			r.counts.Count += s.Arrivals
+		}
+		return plan, true, nil
+	}
+	if r.seen != nil && r.isHit(s) {
+		if err := r.seen(s); err != nil {
+			return plan, false, err
+		}
+	}
+	return r.plan(), false, nil
+}
+
+// reaches reports whether the stop is at an event, or after it in the same call.
+func (r *route) reaches(s *replay.DebugStop, e evidence.Moment) bool {
+	return s.Moment.Thread == e.Thread && s.Moment.Ordinal >= e.Ordinal
+}
+
+func (r *route) current() *Leg {
+	if r.leg >= len(r.to.Legs) {
+		return nil
+	}
+	return &r.to.Legs[r.leg]
+}
+
+// begin starts the current leg.
+func (r *route) begin() {
+	if l := r.current(); l != nil {
+		r.left = max(l.Count, 1)
+	}
+}
+
+// progress counts a stop on the current leg.
+func (r *route) progress(s *replay.DebugStop) error {
+	l := r.current()
+	if l == nil {
+		return nil
+	}
+	own := l.Thread == 0 || l.Thread == s.Moment.Thread
+	switch l.Kind {
+	case LegSteps:
+		own = own && (s.Kind == replay.StopStep || s.Kind == replay.StopWatch)
+	case LegArrivals, LegMoment:
+		r.left = s.Left
+		return nil
+	case LegAccesses:
+		own = s.Kind == replay.StopWatch && r.plan().Watches[s.Watch] == l.Watch
+	case LegState:
+		if own = own && s.Moment.PC == l.PC; own {
+			regs, _, err := s.ThreadRegisters(s.Moment.Thread)
+			if err != nil {
+				return err
+			}
+			own = bytes.Equal(regs, l.State)
+		}
+	}
+	if own {
+		r.left--
+	}
+	return nil
+}
+
+// plan is how the replay continues on the current leg.
+func (r *route) plan() replay.DebugPlan {
+	plan := r.base
+	l := r.current()
+	if !r.started || l == nil {
+		return plan
+	}
+	switch l.Kind {
+	case LegSteps:
+		plan.Step = l.Thread
+	case LegArrivals, LegMoment:
+		plan.Until = replay.Arrivals{Thread: l.Thread, PC: l.PC, Count: r.left}
+	case LegAccesses:
+		if !slices.Contains(plan.Watches, l.Watch) {
+			plan.Watches = append(slices.Clone(plan.Watches), l.Watch)
+		}
+	case LegState:
+		plan.Breakpoints = append(slices.Clone(plan.Breakpoints), l.PC)
+	}
+	return plan
+}
+
+// isHit reports whether a stop is one of the base plan.
+func (r *route) isHit(s *replay.DebugStop) bool {
+	if s.Kind == replay.StopWatch {
+		return s.Watch < len(r.base.Watches)
+	}
+	return slices.Contains(r.base.Breakpoints, s.Moment.PC)
+}

@@ -1,0 +1,344 @@
+package debug
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// Session is a position in a recording, with a replay that is stopped there.
+type Session struct {
+	ctx    context.Context
+	rec    *record.Recording
+	common replay.Common
+	live   *live
+	at     Position
+	stop   Stop
+	first  evidence.Moment
+
+	mu sync.Mutex
+	// moving is the replay on its way, for Interrupt; stopped: the way is given up.
+	moving      *live
+	interrupted bool
+}
+
+// Halts are the places where a session stops on its way.
+type Halts struct {
+	Breakpoints []evidence.Addr
+	Watches     []replay.Watch
+}
+
+func (h *Halts) plan() replay.DebugPlan {
+	return replay.DebugPlan{Breakpoints: h.Breakpoints, Watches: h.Watches}
+}
+
+// The ends of the ways.
+var (
+	// ErrEnd: the recording has nothing after the position.
+	ErrEnd = errors.New("debug: the end of the recording")
+	// ErrBegin: the recording has nothing before the position.
+	ErrBegin = errors.New("debug: the beginning of the recording")
+	// ErrInterrupted: Interrupt was called; the position is as before.
+	ErrInterrupted = errors.New("debug: interrupted")
+)
+
+// Open starts a session at the end of a recording.
+func Open(ctx context.Context, rec *record.Recording, common replay.Common) (*Session, error) {
+	schedule, err := rec.Log.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	if len(schedule) == 0 {
+		return nil, errors.New("debug: the recording has no events")
+	}
+	s := &Session{ctx: ctx, rec: rec, common: common, first: evidence.Moment{Thread: schedule[0].Thread, Ordinal: 1}}
+	return s, s.Go(Position{End: true})
+}
+
+// Close ends the session.
+func (s *Session) Close() { s.live.close() }
+
+// Position is where the session is.
+func (s *Session) Position() Position { return s.at }
+
+// Stop is why it stopped there.
+func (s *Session) Stop() Stop { return s.stop }
+
+// Do calls a function with the stopped process.
+func (s *Session) Do(call func(*replay.DebugStop) error) error { return s.live.do(call) }
+
+// Interrupt stops the way that another goroutine is on, as soon as possible.
+func (s *Session) Interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.moving == nil:
+	case s.moving == s.live:
+		s.moving.interrupt.Ask()
+	default:
+		s.interrupted = true
+		s.moving.cancel()
+	}
+}
+
+// move waits for a stop of a replay, which Interrupt may interrupt.
+func (s *Session) move(l *live) (Stop, error) {
+	s.mu.Lock()
+	s.moving = l
+	s.mu.Unlock()
+	stop, err := l.wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moving = nil
+	if s.interrupted {
+		s.interrupted = false
+		return stop, ErrInterrupted
+	}
+	return stop, err
+}
+
+// proceed lets a stopped replay continue to its next stop.
+func (s *Session) proceed(l *live, plan replay.DebugPlan) (Stop, error) {
+	select {
+	case l.plans <- plan:
+		return s.move(l)
+	case <-l.ended:
+		return Stop{}, errors.Join(errEnded, l.err)
+	}
+}
+
+// travel makes a replay that follows a route. The caller ends it.
+func (s *Session) travel(r *route) (*live, Stop, error) {
+	l := start(s.ctx, s.rec, s.common, r)
+	stop, err := s.move(l)
+	if err == nil && stop.Kind == replay.StopEnd && !r.to.End {
+		err = fmt.Errorf("debug: the replay ended (%s) before the position", stop.End)
+	}
+	if err != nil {
+		l.close()
+		return nil, stop, err
+	}
+	return l, stop, nil
+}
+
+// Go goes to a position.
+func (s *Session) Go(to Position) error {
+	l, stop, err := s.travel(&route{to: to})
+	if err != nil {
+		return err
+	}
+	s.settle(l, to, stop)
+	return nil
+}
+
+// settle makes a replay that has reached a position the session's.
+func (s *Session) settle(l *live, at Position, stop Stop) {
+	old := s.live
+	s.live, s.at, s.stop = l, at, stop
+	old.close()
+}
+
+// Begin is the position of the first instruction of the program that the recording has.
+func (s *Session) Begin() Position { return PositionOf(s.first) }
+
+// Forward continues to the next halt, or to the next instruction of a thread (0: of none).
+func (s *Session) Forward(h Halts, step uint32) (Stop, error) {
+	if s.at.End {
+		return s.stop, ErrEnd
+	}
+	plan := h.plan()
+	plan.Step = step
+	from := s.stop
+	stop, err := s.proceed(s.live, plan)
+	if err != nil {
+		return s.stop, err
+	}
+	s.stop, s.at = stop, s.at.after(from, stop)
+	return stop, nil
+}
+
+// after is the position after a stop of the replay that continued from here.
+func (p *Position) after(from, stop Stop) Position {
+	event := Position{Event: evidence.Moment{Thread: stop.Thread, Ordinal: stop.Ordinal}}
+	pc := evidence.Addr(stop.PC)
+	switch stop.Kind {
+	case replay.StopEnd:
+		return Position{End: true}
+	case replay.StopStep:
+		if stop.Thread == from.Thread && stop.Ordinal != from.Ordinal {
+			return event
+		}
+		return p.Steps(stop.Thread, 1)
+	case replay.StopBreakpoint:
+		if stop.sinceEvent {
+			event.Legs = []Leg{{Kind: LegMoment, Thread: stop.Thread, PC: pc, Count: stop.arrivals}}
+			return event
+		}
+		return p.then(Leg{Kind: LegArrivals, PC: pc, Count: 1}, evidence.Addr(from.PC))
+	case replay.StopWatch:
+		return p.then(Leg{Kind: LegAccesses, Watch: stop.Watch, Count: 1}, evidence.Addr(from.PC))
+	default:
+		return p.then(Leg{Kind: LegState, Thread: stop.Thread, PC: pc, State: stop.state, Count: 1}, evidence.Addr(from.PC))
+	}
+}
+
+// recent has the last stop at halts before the session's position.
+type recent struct {
+	halts    Halts
+	last     *Stop // nil: there was none
+	accesses map[replay.Watch]uint64
+	// contents are those of the watched words after the last access.
+	contents []byte
+}
+
+// recent replays to the position again and notes the last stop.
+func (s *Session) recent(r *recent) error {
+	r.accesses = map[replay.Watch]uint64{}
+	plan := r.halts.plan()
+	note := func(x *replay.DebugStop, stop Stop) {
+		if stop.Kind == replay.StopWatch {
+			r.accesses[stop.Watch]++
+			r.contents = readWords(x, r.halts.Watches)
+		}
+		r.last = &stop
+	}
+	l, here, err := s.travel(&route{to: s.at, base: plan, seen: func(x *replay.DebugStop) error {
+		note(x, stopOf(x, &plan))
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if here.Kind == replay.StopWatch && slices.Contains(r.halts.Watches, here.Watch) {
+		// The access that led here is before the position.
+		return l.do(func(x *replay.DebugStop) error {
+			note(x, here)
+			return nil
+		})
+	}
+	return nil
+}
+
+// Backward continues backwards to the last halt before the position: the process stops before the instruction that
+// has the breakpoint, or that made the access. ErrBegin: there is none, and the session is at the beginning.
+func (s *Session) Backward(h Halts) (Stop, error) {
+	r := &recent{halts: h}
+	if err := s.recent(r); err != nil {
+		return s.stop, err
+	}
+	if r.last == nil {
+		if err := s.Go(s.Begin()); err != nil {
+			return s.stop, err
+		}
+		return s.stop, ErrBegin
+	}
+	last := r.last
+	to := PositionOf(evidence.Moment{Thread: last.Thread, Ordinal: last.Ordinal, PC: evidence.Addr(last.PC), Count: last.arrivals})
+	if last.Kind == replay.StopWatch {
+		var err error
+		if to, err = s.beforeAccess(last, r.accesses[last.Watch]); err != nil {
+			return s.stop, err
+		}
+	}
+	if err := s.Go(to); err != nil {
+		return s.stop, err
+	}
+	s.stop.Kind, s.stop.Watch = last.Kind, last.Watch
+	return s.stop, nil
+}
+
+// beforeAccess returns the position of the instruction that made the n-th access to a word since the beginning.
+func (s *Session) beforeAccess(stop *Stop, n uint64) (Position, error) {
+	after, err := s.absolute(Position{Event: s.first, Legs: []Leg{{Kind: LegAccesses, Watch: stop.Watch, Count: n}}}, stop)
+	if err != nil {
+		return Position{}, err
+	}
+	return s.before(after)
+}
+
+// Write is a store to words of memory.
+type Write struct {
+	// Before is the instruction that made it, which is next there.
+	Before evidence.Moment
+	// ChangedSince: the words are others at the session's position than right after the store.
+	ChangedSince bool
+}
+
+// LastWrite returns the last store to words before the position. The session stays where it is. ErrBegin: there is none.
+// Stores of the kernel are not seen.
+func (s *Session) LastWrite(words []replay.Watch) (*Write, error) {
+	r := &recent{halts: Halts{Watches: words}}
+	if err := s.recent(r); err != nil {
+		return nil, err
+	}
+	if r.last == nil {
+		return nil, ErrBegin
+	}
+	now, err := s.read(words)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.beforeAccess(r.last, r.accesses[r.last.Watch])
+	if err != nil {
+		return nil, err
+	}
+	l, stop, err := s.travel(&route{to: before})
+	if err != nil {
+		return nil, err
+	}
+	l.close()
+	m, err := s.absolute(before, &stop)
+	if err != nil {
+		return nil, err
+	}
+	return &Write{Before: m, ChangedSince: !bytes.Equal(now, r.contents)}, nil
+}
+
+// read reads words where the session is. One that is not mapped is left out.
+func (s *Session) read(words []replay.Watch) (contents []byte, err error) {
+	err = s.Do(func(d *replay.DebugStop) error {
+		contents = readWords(d, words)
+		return nil
+	})
+	return contents, err
+}
+
+func readWords(d *replay.DebugStop, words []replay.Watch) (contents []byte) {
+	for _, w := range words {
+		b := make([]byte, w.Size)
+		if _, err := d.ReadMemory(w.Addr, b); err == nil {
+			contents = append(contents, b...)
+		}
+	}
+	return contents
+}
+
+// absolute returns the Moment of a position where a thread's stop is known.
+func (s *Session) absolute(p Position, stop *Stop) (evidence.Moment, error) {
+	if m, is := p.Moment(); is && m.PC != 0 {
+		return m, nil
+	}
+	r := &route{to: p, counts: evidence.Moment{Thread: stop.Thread, Ordinal: stop.Ordinal, PC: evidence.Addr(stop.PC)}}
+	l, there, err := s.travel(r)
+	if err != nil {
+		return evidence.Moment{}, err
+	}
+	l.close()
+	if there.PC != stop.PC || there.Thread != stop.Thread || there.Ordinal != stop.Ordinal {
+		return evidence.Moment{}, fmt.Errorf("debug: thread %d is at %#x after event %d, and was at %#x after event %d of thread %d before",
+			there.Thread, there.PC, there.Ordinal, stop.PC, stop.Ordinal, stop.Thread)
+	}
+	return r.counts, nil
+}
+
+// Moment returns the position as a Moment of the thread that it stopped for. At the end of the recording the count is
+// that of the arrivals since the event, too.
+func (s *Session) Moment() (evidence.Moment, error) { return s.absolute(s.at, &s.stop) }
