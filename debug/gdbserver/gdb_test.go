@@ -1,0 +1,134 @@
+package gdbserver_test
+
+import (
+	"errors"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"diagnose/debug"
+	"diagnose/debug/gdbserver"
+	"diagnose/internal/recordtest"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+func TestMain(m *testing.M) { recordtest.Main(m) }
+
+// errNoGDB says that there is no gdb to test with.
+var errNoGDB = errors.New("there is no gdb")
+
+func findGDB() (string, error) {
+	path, err := exec.LookPath("gdb")
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errNoGDB
+	}
+	return path, err
+}
+
+// gdb records a program of package debug's testdata, and returns what gdb prints for commands.
+func gdb(t *testing.T, source, compiler, level string, commands ...string) string {
+	t.Helper()
+	path, err := findGDB()
+	if errors.Is(err, errNoGDB) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "program")
+	if out, err := exec.Command(compiler, "-g", level, "-pthread", "-o", exe, filepath.Join("..", "testdata", source)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	rec, err := record.Open(recordtest.RecordProgram(t, exe, nil, "", "SIGSEGV").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	s, err := debug.Open(t.Context(), rec, replay.Common{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	socket := filepath.Join(dir, "socket")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	served := make(chan error, 1)
+	go func() {
+		c, err := listener.Accept()
+		if err == nil {
+			defer c.Close()
+			err = (&gdbserver.Server{Session: s, Program: exe}).Serve(t.Context(), c)
+		}
+		served <- err
+	}()
+	arguments := []string{"-nx", "-q", "-batch", "-iex", "set sysroot /", "-iex", "set width 0", "-ex", "target remote " + socket}
+	for _, c := range commands {
+		arguments = append(arguments, "-ex", c)
+	}
+	command := exec.Command(path, append(arguments, exe)...)
+	time.AfterFunc(2*time.Minute, func() { command.Process.Kill() })
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	return string(out)
+}
+
+// shows fails unless the output has the patterns in this order.
+func shows(t *testing.T, out string, patterns ...string) {
+	t.Helper()
+	rest := out
+	for _, p := range patterns {
+		at := regexp.MustCompile(p).FindStringIndex(rest)
+		if at == nil {
+			t.Errorf("gdb does not print %q after the one before, in:\n%s", p, out)
+			return
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+func TestGDB(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			out := gdb(t, "total.c", compiler, "-O0",
+				"bt", "print total", "break add", "reverse-continue", "print total", "reverse-finish", "reverse-next",
+				"next", "delete", "watch total", "reverse-continue", "continue", "delete", "tbreak work", "reverse-continue", "info threads",
+				"next", "next", "reverse-next", "reverse-stepi", "stepi", "set var total = 3", "print add(1, 2)", "reverse-continue", "stepi", "continue")
+			shows(t, out, `main \(\) at .*total.c:35`, `\$1 = 19`,
+				`Breakpoint 1, (0x[0-9a-f]+ in )?add \(a=.*, b=.*\) at`, `\$2 = 15`, `main \(\)`,
+				`Hardware watchpoint 2: total`, `Old value = `, `New value = `, `Old value = `, `New value = `,
+				`(hit Temporary breakpoint|Temporary breakpoint) 3, (0x[0-9a-f]+ in )?work`, `\* .* work`,
+				`Cannot access memory`,
+				`No more reverse-execution history`, `SIGSEGV`)
+		})
+	}
+}
+
+// Memory that gdb refuses to change is as before, and so is the end.
+func TestUnchanged(t *testing.T) {
+	out := gdb(t, "total.c", "gcc", "-O1", "set var total = 3", "print total", "set var $rax = 1", "print add(1, 2)", "print total")
+	shows(t, out, "Cannot access memory", `\$1 = `, "cannot be changed", "Cannot access memory", `\$2 = `)
+	values := regexp.MustCompile(`(?m)^\$\d = (.*)$`).FindAllStringSubmatch(out, -1)
+	if len(values) != 2 || values[0][1] != values[1][1] {
+		t.Errorf("the total changed:\n%s", out)
+	}
+}
+
+func TestMonitor(t *testing.T) {
+	out := gdb(t, "total.c", "gcc", "-O0", "monitor help", "monitor when", "monitor goto 2:3", "continue", "monitor when", "monitor goto nowhere",
+		"monitor goto end", "continue", "monitor who-wrote &total 4", "python gdb.execute('monitor who-wrote %d 4' % int(gdb.parse_and_eval('(long)&total')))",
+		"monitor who-wrote 0xffffffffffffff00 8", "monitor cause")
+	shows(t, out, "monitor when", `1:\d+:0x[0-9a-f]+`, "leads there", "stopped", `2:\d+`, "no moment", "SIGSEGV", "no address",
+		`4 bytes at 0x[0-9a-f]+ were last stored to by thread 1 at main \(.*total.c:33\), moment 1:\d+:0x`, "no program has memory", "no diagnosis")
+}

@@ -1,0 +1,105 @@
+package gdbserver
+
+import (
+	"errors"
+	"strings"
+
+	"diagnose/debug"
+	"diagnose/replay"
+)
+
+// span is a range of addresses, which a thread is stepped to leave.
+type span struct{ start, end uint64 }
+
+// resume answers vCont. The recording says when which thread runs, so threads that gdb wants to keep stopped run, too.
+func (s *Server) resume(actions string) (string, error) {
+	for _, action := range strings.Split(actions, ";") {
+		what, thread, _ := strings.Cut(action, ":")
+		number, err := parseThread(thread)
+		if err != nil {
+			return "", err
+		}
+		if number == 0 {
+			number = s.Session.Stop().Thread
+		}
+		if what == "" {
+			continue
+		}
+		switch what[0] {
+		case 's', 'S':
+			return s.forward(number, span{})
+		case 'r':
+			start, end, err := parsePair(what[1:])
+			if err != nil {
+				return "", err
+			}
+			return s.forward(number, span{start, end})
+		}
+	}
+	return s.forward(0, span{})
+}
+
+// forward continues, or steps a thread once and then while it is in a range.
+func (s *Server) forward(step uint32, within span) (string, error) {
+	if to := s.goal; to != nil {
+		s.goal = nil
+		if err := s.Session.Go(*to); err != nil {
+			return s.moved(err)
+		}
+		s.gone = true
+		return s.moved(nil)
+	}
+	halts := s.points.halts()
+	for {
+		stop, err := s.Session.Forward(halts, step)
+		if err != nil {
+			return s.moved(err)
+		}
+		if stop.Kind != replay.StopStep || stop.PC < within.start || stop.PC >= within.end || s.atBreakpoint(stop.PC) {
+			return s.moved(nil)
+		}
+	}
+}
+
+func (s *Server) atBreakpoint(pc uint64) bool {
+	for _, at := range s.points.breakpoints {
+		if uint64(at) == pc {
+			return true
+		}
+	}
+	return false
+}
+
+// backward answers bc and bs.
+func (s *Server) backward(how string) (string, error) {
+	var err error
+	switch how {
+	case "c":
+		_, err = s.Session.Backward(s.points.halts())
+	case "s":
+		_, err = s.Session.BackStep(s.Session.Stop().Thread)
+	default:
+		return unsupported, nil
+	}
+	return s.moved(err)
+}
+
+// moved is the stop reply after a move.
+func (s *Server) moved(err error) (string, error) {
+	s.forget()
+	switch {
+	case errors.Is(err, debug.ErrEnd):
+		s.reason = "replaylog:end;"
+	case errors.Is(err, debug.ErrBegin):
+		s.reason = "replaylog:begin;"
+	case errors.Is(err, debug.ErrInterrupted):
+		reply, err := s.stopReply()
+		if len(reply) > 3 {
+			reply = reply[:1] + "02" + reply[3:]
+		}
+		return reply, err
+	case err != nil:
+		return "", err
+	}
+	return s.stopReply()
+}
