@@ -77,7 +77,7 @@ it by experiments on replays.
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newCrash(), newHeap(), newRun(),
-		newRecord(), newReplay(), newHunt(), newMinimize(), newTrace(), newProbe(), newAsk(), newRecording(), newIsolated(),
+		newRecord(), newReplay(), newDebug(), newHunt(), newMinimize(), newTrace(), newProbe(), newAsk(), newRecording(), newIsolated(),
 		newCorpus(), newNightly(), newWorker(), newServe(), newCollect(),
 		newCompile(instrument.C), newCompile(instrument.CXX), newAgent(), newMan())
 	trimCompletion(root)

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"diagnose/debug"
+	"diagnose/debug/gdbserver"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// debugFlags are the flags of debug.
+type debugFlags struct {
+	gdb           string
+	server, stdio bool
+}
+
+func newDebug() *cobra.Command {
+	f := &debugFlags{}
+	c := &cobra.Command{
+		Use:   "debug RECORDING [-- GDB-ARGUMENTS...]",
+		Short: "Open a recording in gdb, at the failure, forwards and backwards",
+		Long: `debug replays a recording to its end and starts gdb there. gdb then moves through
+the recording in both directions: continue, step, next, finish, breakpoints and
+watchpoints, and reverse-continue, reverse-step, reverse-next, reverse-finish.
+Nothing changes the program: stores and calls of its functions are refused.
+
+Commands in gdb, besides gdb's own:
+
+    goto MOMENT            go to a moment, which reports name; also begin, end
+    who-wrote EXPRESSION   the last store to a variable before here
+    monitor when           the moment where the program is stopped
+    monitor cause          the cause of the failure, with the moment of each step
+
+--server only serves, and prints the name of a socket; --stdio serves on standard
+input and output, as in gdb's 'target remote | diagnose debug --stdio RECORDING'.
+` + foreignHelp + `
+Exit status:
+
+      0  the session ended, and gdb was content
+      1  the tool itself or gdb failed, or there is no gdb
+      2  the command line is wrong
+      3  the recording cannot be used here: it is damaged, or the program changed`,
+		Example: `  diagnose debug recordings/server-0001-SIGSEGV
+  diagnose debug recordings/server-0001-SIGSEGV -- -batch -ex 'who-wrote queue.head'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if own := c.ArgsLenAtDash(); own != 1 && (own >= 0 || len(args) != 1) {
+				return usagef("debug takes one recording, and gdb's arguments after '--' (see '%s --help')", c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(c *cobra.Command, args []string) error { return f.debugRecording(c, args[0], args[1:]) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.gdb, "gdb", "gdb", "the gdb to start")
+	flags.BoolVar(&f.server, "server", false, "start no gdb: print the socket to connect to, and wait")
+	flags.BoolVar(&f.stdio, "stdio", false, "start no gdb: serve on standard input and output")
+	return c
+}
+
+func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []string) error {
+	if f.server && f.stdio {
+		return usagef("--server and --stdio exclude each other")
+	}
+	if (f.server || f.stdio) && len(arguments) > 0 {
+		return usagef("arguments for gdb, and no gdb is started")
+	}
+	rec, err := openRecording(c.Context(), dir)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	if err := unchanged(rec); err != nil {
+		return err
+	}
+	ctx := c.Context()
+	if !f.server && !f.stdio {
+		// Ctrl-C is for gdb, which interrupts the program.
+		ctx = context.WithoutCancel(ctx)
+	}
+	session, err := openSession(ctx, c.Context(), rec)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	s := &gdbserver.Server{Session: session, Program: string(rec.Manifest.Program.Path), Causes: causesOf(rec)}
+	if f.stdio {
+		return s.Serve(ctx, stdio{})
+	}
+	return f.serve(ctx, s, arguments)
+}
+
+// openSession opens a session. The way to the end shows its progress, and can be interrupted.
+func openSession(ctx, opening context.Context, rec *record.Recording) (*debug.Session, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(opening, cancel)
+	defer stop()
+	progress := newProgress(os.Stderr)
+	defer progress.clear()
+	opened := false
+	session, err := debug.Open(ctx, rec, replay.Common{Progress: func(done, total uint64) {
+		if !opened {
+			progress.say(fmt.Sprintf("replaying, %d of %d events", done, total))
+		}
+	}})
+	opened = true
+	return session, err
+}
+
+// stdio is standard input and output as one connection.
+type stdio struct{}
+
+func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
+func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
+
+// serve serves one debugger on a socket that only this user can reach, and starts gdb unless it is started by hand.
+func (f *debugFlags) serve(ctx context.Context, s *gdbserver.Server, arguments []string) error {
+	dir, err := os.MkdirTemp("", "diagnose-debug-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "socket")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("debug: %w", err)
+	}
+	defer listener.Close()
+	served := make(chan error, 1)
+	go func() { served <- serveOne(ctx, listener, s) }()
+	if f.server {
+		say(fmt.Sprintf("connect with: gdb -iex 'set sysroot /' -ex 'target remote %s' %s", path, shellQuote(s.Program)))
+		select {
+		case err := <-served:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	gdb := exec.CommandContext(ctx, f.gdb, gdbArguments(path, s.Program, arguments)...)
+	gdb.Stdin, gdb.Stdout, gdb.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := gdb.Run(); err != nil {
+		return fmt.Errorf("debug: %s: %w", f.gdb, err)
+	}
+	listener.Close()
+	if err := <-served; err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func serveOne(ctx context.Context, listener net.Listener, s *gdbserver.Server) error {
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	connection, err := listener.Accept()
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	return s.Serve(ctx, connection)
+}
+
+// gdbArguments are those with which gdb opens the program at a socket. gdb executes no commands of the current directory, and
+// none that come with the program or its libraries but those of its own directories: the recording may be another's.
+func gdbArguments(socket, program string, arguments []string) []string {
+	if !filepath.IsAbs(program) {
+		program = "./" + program
+	}
+	own := []string{"-q",
+		"-iex", "set auto-load local-gdbinit off",
+		"-iex", "set auto-load safe-path $debugdir:$datadir/auto-load",
+		"-iex", "set sysroot /",
+		"-iex", "set confirm off",
+		"-iex", "set startup-with-shell off",
+		"-iex", pythonOf(gdbCommands)}
+	return slices.Concat(own, []string{"-ex", "target remote " + socket}, arguments, []string{program})
+}
+
+// pythonOf makes one line of a script for gdb.
+func pythonOf(script string) string { return "python exec(" + strconv.Quote(script) + ")" }
+
+// gdbCommands defines goto and who-wrote in gdb's Python.
+const gdbCommands = `
+import gdb
+class Goto(gdb.Command):
+    """Go to a moment of the recording: goto MOMENT. Also goto begin, goto end."""
+    def __init__(self):
+        super().__init__("goto", gdb.COMMAND_RUNNING)
+    def invoke(self, argument, from_tty):
+        answer = gdb.execute("monitor goto " + argument, to_string=True)
+        if "continue" in answer:
+            gdb.execute("continue")
+        else:
+            print(answer)
+class WhoWrote(gdb.Command):
+    """Tell the last store to a variable before here: who-wrote EXPRESSION."""
+    def __init__(self):
+        super().__init__("who-wrote", gdb.COMMAND_DATA)
+    def invoke(self, argument, from_tty):
+        value = gdb.parse_and_eval(argument)
+        if value.address is None:
+            raise gdb.GdbError(argument + " is not in memory")
+        gdb.execute("monitor who-wrote %d %d" % (int(value.address.cast(gdb.lookup_type("unsigned long"))), value.type.sizeof))
+Goto()
+WhoWrote()
+`
+
+// causesOf returns what diagnoses a recording.
+func causesOf(rec *record.Recording) func(context.Context) ([]gdbserver.Cause, error) {
+	return func(ctx context.Context) ([]gdbserver.Cause, error) { return diagnoseRecording(ctx, rec) }
+}
+
+var _ io.ReadWriter = stdio{}
