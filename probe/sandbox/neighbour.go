@@ -1,0 +1,145 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/procmaps"
+)
+
+// neighbour is the program as the address space of the process sees it: where one has memory, the other must not have any.
+type neighbour struct {
+	pid  int
+	maps *os.File // /proc/PID/maps
+	// own are the parts of the address space that the process may use.
+	own []zone
+	// slow: the kernel does not answer PROCMAP_QUERY.
+	slow bool
+}
+
+// zone is a range of addresses.
+type zone struct{ start, end uint64 }
+
+const (
+	// growth is the room that memory which grows gets on both sides. The data of the process has a limit of 4 GB.
+	growth = 16 << 30
+	// stackGrowth is that of the stack, whose limit is 8 MB by default.
+	stackGrowth = 64 << 20
+	// high begins where the kernel puts stacks.
+	high = 0x7f0000000000
+)
+
+func openNeighbour(pid int) (*neighbour, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil, err
+	}
+	return &neighbour{pid: pid, maps: f}, nil
+}
+
+func (n *neighbour) close() {
+	if n != nil {
+		n.maps.Close()
+	}
+}
+
+// settle reads where the process with an id has memory, and reports whether the program has none there.
+func (n *neighbour) settle(pid int) (bool, error) {
+	list, err := procmaps.Read(pid)
+	if err != nil {
+		return false, err
+	}
+	n.own = nil
+	for _, m := range list {
+		if m.Path == "[vsyscall]" {
+			continue
+		}
+		z := zone{uint64(m.Start) - stackGrowth, uint64(m.End)}
+		if z.end < high {
+			z = zone{uint64(m.Start) - min(growth, uint64(m.Start)), uint64(m.End) + growth}
+		}
+		if last := len(n.own) - 1; last >= 0 && z.start <= n.own[last].end {
+			n.own[last].end = max(n.own[last].end, z.end)
+			continue
+		}
+		n.own = append(n.own, z)
+	}
+	if len(n.own) == 0 {
+		return false, fmt.Errorf("the process %d has no memory", pid)
+	}
+	return n.isFree(), nil
+}
+
+// isOwn reports whether an address may be the process's.
+func (n *neighbour) isOwn(addr uint64) bool {
+	for _, z := range n.own {
+		if addr >= z.start && addr < z.end {
+			return true
+		}
+	}
+	return false
+}
+
+// isFree reports whether the program has no memory where the process may have some.
+func (n *neighbour) isFree() bool {
+	for _, z := range n.own {
+		if n.slow {
+			return n.isFreeByList()
+		}
+		start, found, err := nextMapping(n.maps, z.start)
+		if err != nil {
+			n.slow = true
+			return n.isFreeByList()
+		}
+		if found && start < z.end {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *neighbour) isFreeByList() bool {
+	list, err := procmaps.Read(n.pid)
+	if err != nil {
+		return false
+	}
+	for _, m := range list {
+		for _, z := range n.own {
+			if m.Path != "[vsyscall]" && uint64(m.Start) < z.end && uint64(m.End) > z.start {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// query is struct procmap_query of linux/fs.h, Linux 6.11.
+type query struct {
+	size, flags, addr              uint64
+	start, end, vmaFlags, pageSize uint64
+	offset, inode                  uint64
+	devMajor, devMinor             uint32
+	nameSize, buildIDSize          uint32
+	nameAddr, buildIDAddr          uint64
+}
+
+const (
+	procmapQuery      = 0xc0686611 // _IOWR('f', 17, struct procmap_query)
+	coveringOrNextVMA = 0x10
+)
+
+// nextMapping returns the start of the mapping that has an address, or else of the first one after it.
+func nextMapping(maps *os.File, addr uint64) (start uint64, found bool, err error) {
+	q := query{size: uint64(unsafe.Sizeof(query{})), flags: coveringOrNextVMA, addr: addr}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQuery, uintptr(unsafe.Pointer(&q)))
+	switch errno {
+	case 0:
+		return q.start, true, nil
+	case unix.ENOENT:
+		return 0, false, nil
+	}
+	return 0, false, errno
+}
