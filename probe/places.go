@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -43,6 +44,9 @@ func (q *Question) find(p *image.Process) ([]Place, error) {
 		if err := f.every(); err != nil {
 			return nil, err
 		}
+	}
+	if err := q.findCode(f); err != nil {
+		return nil, err
 	}
 	if len(f.places) > mostPlaces {
 		return nil, &Error{Asked: f.places[0].Asked, Problem: fmt.Sprintf("there are %d places, more than %d", len(f.places), mostPlaces)}
@@ -96,6 +100,49 @@ func (f *finder) line(asked string) error {
 		return f.noLine(asked, file, line)
 	}
 	return f.noFile(asked, file)
+}
+
+// statement finds where the statement of a line begins, once in each function and in each call that was inlined: the first in the
+// order of addresses where its code is in several parts, which is the place in code without optimisation and is inferred otherwise.
+func (f *finder) statement(asked string, code int) error {
+	before := len(f.places)
+	if err := f.line(asked); err != nil {
+		return err
+	}
+	list := f.places[before:]
+	slices.SortStableFunc(list, func(a, b Place) int { return cmp.Compare(a.PC, b.PC) })
+	first := map[*debuginfo.Function]int{}
+	kept := list[:0]
+	for _, x := range list {
+		instance, err := f.instance(&x)
+		if err != nil {
+			return err
+		}
+		if i, has := first[instance]; has && instance != nil {
+			kept[i].Others = append(kept[i].Others, x.PC)
+			kept[i].Inferred = true
+			continue
+		}
+		first[instance] = len(kept)
+		x.Kind, x.Code = KindCode, code
+		kept = append(kept, x)
+	}
+	f.places = f.places[:before+len(kept)]
+	return nil
+}
+
+// instance identifies the function or the inlined call that a place is in.
+func (f *finder) instance(x *Place) (*debuginfo.Function, error) {
+	m := f.process.ModuleAt(x.PC)
+	info, err := m.Debug()
+	if err != nil {
+		return nil, err
+	}
+	calls, err := info.CallsAt(m.LinkAddr(x.PC))
+	if err != nil || x.level >= len(calls) {
+		return nil, err
+	}
+	return calls[x.level].Function, nil
 }
 
 // withoutStatement returns instructions of a line in those functions where no statement of it begins.

@@ -7,6 +7,8 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/probe/blocks"
+	"diagnose/probe/sandbox"
 	"diagnose/replay"
 )
 
@@ -20,6 +22,7 @@ const (
 	KindReturn  Kind = "return"
 	KindSyscall Kind = "syscall"
 	KindSignal  Kind = "signal"
+	KindCode    Kind = "code"
 )
 
 // Result is the name by which expressions of a return call what the function returns.
@@ -41,6 +44,9 @@ type Question struct {
 	// Print are expressions of C. At calls without any, the parameters are printed; at returns the
 	// result.
 	Print []string
+	// Code is debug code, which runs at its own places.
+	Code       []*blocks.Source
+	CodeLimits sandbox.Limits
 	// If is the condition of a row; empty: there is a row each time.
 	If string
 	// Stack adds the stack to each row.
@@ -66,6 +72,8 @@ type Log struct {
 	Recording string
 	Failed    bool
 	Places    []Place
+	// Code are the blocks of debug code.
+	Code []Code
 	// Rows are in the order in which the places were reached.
 	Rows []Row
 	// Arrivals counts how often threads reached a place, Held how often the condition held.
@@ -100,6 +108,10 @@ type Place struct {
 	// Inferred: the compiler says of no statement of the line that it begins in this function. The
 	// place is an instruction of the line, which may also be executed where the line is not.
 	Inferred bool
+	// Code is an index into Log.Code, for debug code. Others are the further instructions at which code of its line begins in the same
+	// function, where it does not run.
+	Code   int
+	Others []evidence.Addr
 	// level is that of the function in the inline chain at inside.
 	level  int
 	inside evidence.Addr
@@ -121,6 +133,9 @@ type Row struct {
 	// Values are the expressions with their values.
 	Values []evidence.Variable
 	Stack  []string
+	// Printed is what debug code printed; Failure is why it did not run to its end, nil if it did.
+	Printed string
+	Failure *CodeFailure
 }
 
 // Error says that a question cannot be asked of the program, and what there is in its place.

@@ -14,6 +14,7 @@ import (
 	"diagnose/image/expression"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
+	"diagnose/probe/sandbox"
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/watchtrace"
@@ -24,12 +25,13 @@ import (
 func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) {
 	started := time.Now()
 	o := &rec.Manifest.Outcome
-	r := &run{q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}}
+	r := &run{q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}, code: newCodeRun(q)}
 	if q.Image.Files == nil {
 		files := image.NewFiles()
 		defer files.Close()
 		q.Image.Files = files
 	}
+	defer r.code.close()
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -67,6 +69,7 @@ type run struct {
 	loads    int
 	asked    map[askedKey]*asked
 	thread   image.Thread
+	code     *codeRun
 	returns  returns
 	rows     atomic.Int64 // also read by progress
 	// begun: the replay has passed Question.From.
@@ -83,6 +86,17 @@ type askedKey struct {
 
 // prepare finds the places, and checks the expressions at each of them.
 func (r *run) prepare(ctx context.Context) error {
+	var compiler *sandbox.Compiler
+	var known *headers
+	if len(r.q.Code) > 0 {
+		var err error
+		if compiler, err = sandbox.FindCompiler(); err != nil {
+			return err
+		}
+		if known, err = r.code.headers(ctx, compiler); err != nil {
+			return err
+		}
+	}
 	err := watchtrace.AtEnd(ctx, r.rec, r.q.Image, func(p *image.Process) error {
 		places, err := r.q.find(p)
 		if err != nil {
@@ -103,9 +117,12 @@ func (r *run) prepare(ctx context.Context) error {
 		if !fit {
 			return first
 		}
-		return nil
+		return r.code.declare(p, places, known)
 	})
 	if err != nil {
+		return err
+	}
+	if err := r.code.compile(ctx, compiler, known); err != nil {
 		return err
 	}
 	if err := r.findEvents(); err != nil {
@@ -145,6 +162,8 @@ func (r *run) instructions() []evidence.Addr {
 func (r *run) begin() {
 	l := r.log
 	l.Rows, l.Arrivals, l.Held, l.Undecided, l.Reason, l.Cut = nil, 0, 0, 0, evidence.Value{}, false
+	l.Code = r.code.listed()
+	r.code.end()
 	for i := range l.Places {
 		p := &l.Places[i]
 		p.Hits, p.Missed, p.Left, p.Unreachable = 0, 0, 0, false
@@ -178,6 +197,7 @@ func (r *run) close() {
 		r.process = nil
 	}
 	clear(r.asked)
+	r.code.fileScope = nil
 }
 
 func (r *run) progress(done, total uint64) {
@@ -244,6 +264,12 @@ func (r *run) arrived(a *replay.Arrival) error {
 		}
 		if frame == nil {
 			frame = frameAt(x.memory, r.unwinder, &r.thread)
+		}
+		if r.log.Places[i].Kind == KindCode {
+			if err := r.runCode(x, i, r.ask(i, pc), frame); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := r.reached(x, i, "", r.ask(i, pc), frame, nil); err != nil {
 			return err

@@ -47,6 +47,8 @@ func (q *Question) ask(p *image.Process, x *Place, pc evidence.Addr) *asked {
 	}
 	names := q.Print
 	switch x.Kind {
+	case KindCode:
+		return a
 	case KindCall:
 		if !x.Inlined {
 			if a.err = a.place.AtEntry(); a.err != nil {

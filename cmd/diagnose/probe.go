@@ -12,13 +12,14 @@ import (
 	"diagnose/image/expression"
 	"diagnose/internal/wording"
 	"diagnose/probe"
+	"diagnose/probe/sandbox"
 )
 
 // probeFlags are the flags of probe.
 type probeFlags struct {
 	probe.Question
 	recording, format, output string
-	print                     []string
+	print, code               []string
 	redactFlag
 }
 
@@ -44,6 +45,8 @@ place: a row for each time, with the moment, which 'diagnose replay --until' tak
     --on-syscall NAME    a system call was made, with its arguments and result
     --on-signal          a handler of the program took a signal
 
+    --code FILE          before a line, C code of your own runs
+
 A line or a function has several places where it was inlined or is a template; each is
 listed. The code of a line that the compiler has split has several places, too, and a
 thread that reaches two of them gives two rows.
@@ -53,6 +56,12 @@ visible at the place, -> . [] * &, arithmetic, comparisons, && || ?:, casts, siz
 literals. == and != compare a string literal with the program's characters. At events
 the innermost function of the program decides what names mean. A value that the
 compiler did not keep is <optimized out>, and one that cannot be read says why.
+
+The code of --code is between DIAGNOSE_BEGIN and DIAGNOSE_END, lines of their own in a
+copy of the program's source, or in a file with 'at FILE:LINE { ... }'. The system's
+compiler compiles it with the program's types. It reads the program's variables, may
+loop, print, and keep variables and heap of its own from one time to the next. It runs
+in a process of its own; a store to the program's memory is an error with its line.
 
 The program is not changed by the questions: the replay ends as recorded, which --verify
 checks.
@@ -90,6 +99,7 @@ func (f *probeFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.Returns, "on-return", nil, "`function` whose returns to stop at")
 	flags.StringArrayVar(&f.Syscalls, "on-syscall", nil, "`name` of a system call to stop after")
 	flags.BoolVar(&f.Signals, "on-signal", false, "stop at signals that a handler takes")
+	flags.StringArrayVar(&f.code, "code", nil, "`file` with code to run at its places: a marked copy of a source, or blocks 'at FILE:LINE { ... }'")
 	flags.StringArrayVarP(&f.print, "print", "p", nil, "`expressions` to print, with commas between; may be repeated")
 	flags.StringVar(&f.If, "if", "", "print a row only where this `expression` is true")
 	flags.BoolVar(&f.Stack, "stack", false, "add the stack to each row")
@@ -110,13 +120,16 @@ func (f *probeFlags) check(c *cobra.Command) error {
 	switch {
 	case f.recording == "":
 		return usagef("probe needs --recording (%s)", hint)
-	case len(f.Lines)+len(f.Calls)+len(f.Returns)+len(f.Syscalls) == 0 && !f.Signals:
-		return usagef("no place to stop at: give one with --at, --on-call, --on-return, --on-syscall or --on-signal (%s)", hint)
+	case len(f.Lines)+len(f.Calls)+len(f.Returns)+len(f.Syscalls)+len(f.code) == 0 && !f.Signals:
+		return usagef("no place to stop at: give one with --at, --on-call, --on-return, --on-syscall, --on-signal or --code (%s)", hint)
 	case f.Most < 0:
 		return usagef("--max takes numbers from 0 on (%s)", hint)
 	}
 	for _, list := range f.print {
 		f.Print = append(f.Print, expression.Split(list)...)
+	}
+	if err := f.readCode(); err != nil {
+		return err
 	}
 	if err := f.checkRedact(); err != nil {
 		return err
@@ -141,9 +154,12 @@ func (f *probeFlags) probeRecording(c *cobra.Command) error {
 	}
 	log, err := probe.Ask(c.Context(), rec, &f.Question)
 	var wrong *probe.Error
+	var refused *sandbox.CompileError
 	switch {
 	case errors.As(err, &wrong):
 		return usagef("%s", wording.Bare(wrong))
+	case errors.As(err, &refused):
+		return usagef("%s", wording.Bare(refused))
 	case log == nil:
 		return err
 	}

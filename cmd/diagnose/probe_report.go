@@ -35,7 +35,7 @@ func (r *probeReport) short() string {
 }
 
 // probeVersion is the version of shownProbe. reports/schema/probe-1.json describes it.
-const probeVersion = "1.1"
+const probeVersion = "1.2"
 
 // shownProbe is the JSON of the answer to a probe. Fields are added and never change their meaning.
 type shownProbe struct {
@@ -48,6 +48,8 @@ type shownProbe struct {
 	Places []shownPlace `json:"places"`
 	// Rows are in the order in which the places were reached.
 	Rows []shownRow `json:"rows"`
+	// Code are the blocks of debug code.
+	Code []shownCode `json:"code,omitempty"`
 	// Arrivals counts how often a thread reached a place; Held how often the condition held.
 	Arrivals uint64 `json:"arrivals"`
 	Held     uint64 `json:"held"`
@@ -71,7 +73,7 @@ type shownProbe struct {
 
 // shownPlace is a place that was asked about.
 type shownPlace struct {
-	// Kind is line, call, return, syscall or signal; Asked is the place as the question named it.
+	// Kind is line, call, return, syscall, signal or code; Asked is the place as the question named it.
 	Kind  string `json:"kind"`
 	Asked string `json:"asked"`
 	// PC is the instruction, 0 for events; Function, File and Line are where it is.
@@ -93,6 +95,10 @@ type shownPlace struct {
 	// Inferred: the compiler says of no statement of the line that it begins in this function; the
 	// place is an instruction of the line, which may also be executed where the line is not.
 	Inferred bool `json:"inferred"`
+	// Code is an index into code, for a place of debug code. Others are further instructions at which code of the line begins in the
+	// same function; debug code does not run there, and the place is inferred.
+	Code   *int            `json:"code,omitempty"`
+	Others []evidence.Addr `json:"others,omitempty"`
 }
 
 // shownRow is one time that a thread reached a place.
@@ -112,17 +118,24 @@ type shownRow struct {
 	Values []evidence.Variable `json:"values"`
 	// Stack has the innermost function first.
 	Stack []string `json:"stack,omitempty"`
+	// Printed is what debug code printed. Failure is why it did not run to its end.
+	Printed string            `json:"printed,omitempty"`
+	Failure *shownCodeFailure `json:"failure,omitempty"`
 }
 
 func (r *probeReport) shown() *shownProbe {
 	l := r.log
 	s := &shownProbe{Version: probeVersion, Recording: l.Recording, Failed: l.Failed, Places: []shownPlace{}, Rows: make([]shownRow, 0, len(l.Rows)),
-		Arrivals: l.Arrivals, Held: l.Held, Undecided: l.Undecided, Reason: l.Reason.Why(), Cut: l.Cut,
+		Code: r.shownCode(), Arrivals: l.Arrivals, Held: l.Held, Undecided: l.Undecided, Reason: l.Reason.Why(), Cut: l.Cut,
 		Moved: l.Replay.Moved, Trapped: l.Replay.Trapped, Nanoseconds: int64(l.Elapsed)}
 	for i := range l.Places {
 		p := &l.Places[i]
-		s.Places = append(s.Places, shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
-			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable, Missed: p.Missed, Left: p.Left, Inferred: p.Inferred})
+		shown := shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
+			Inlined: p.Inlined, Hits: p.Hits, Unreachable: p.Unreachable, Missed: p.Missed, Left: p.Left, Inferred: p.Inferred, Others: p.Others}
+		if p.Kind == probe.KindCode {
+			shown.Code = &p.Code
+		}
+		s.Places = append(s.Places, shown)
 	}
 	for i := range l.Rows {
 		w := &l.Rows[i]
@@ -131,7 +144,7 @@ func (r *probeReport) shown() *shownProbe {
 			values = []evidence.Variable{}
 		}
 		s.Rows = append(s.Rows, shownRow{Moment: w.Moment.String(), Thread: w.Moment.Thread, Event: w.Moment.Ordinal, Position: w.Position,
-			Place: w.Place, Call: w.Event, Values: values, Stack: w.Stack})
+			Place: w.Place, Call: w.Event, Values: values, Stack: w.Stack, Printed: w.Printed, Failure: shownFailure(w.Failure)})
 	}
 	if c := l.Replay.Comparison; c != nil {
 		identical := c.Identical()
@@ -157,8 +170,8 @@ func valueOf(v *evidence.Value) string {
 	return v.Text
 }
 
-// cells returns the columns of the rows after the moment and the place, and their values.
-func (r *probeReport) cells() (names []string, cells [][]string) {
+// cells returns the columns of the rows after the moment and the place, and their values. One is what debug code printed, if wanted.
+func (r *probeReport) cells(printed bool) (names []string, cells [][]string) {
 	events, stacks := false, false
 	for i := range r.log.Rows {
 		events = events || r.log.Rows[i].Event != ""
@@ -171,6 +184,10 @@ func (r *probeReport) cells() (names []string, cells [][]string) {
 	names = append(names, columns...)
 	if stacks {
 		names = append(names, "Stack")
+	}
+	printed = printed && len(r.log.Code) > 0
+	if printed {
+		names = append(names, "Printed")
 	}
 	for i := range r.log.Rows {
 		w := &r.log.Rows[i]
@@ -189,6 +206,13 @@ func (r *probeReport) cells() (names []string, cells [][]string) {
 		}
 		if stacks {
 			row = append(row, strings.Join(w.Stack, " < "))
+		}
+		if printed {
+			text := w.Printed
+			if w.Failure != nil {
+				text += codeFailure(w.Failure)
+			}
+			row = append(row, text)
 		}
 		cells = append(cells, row)
 	}
@@ -211,8 +235,11 @@ func (r *probeReport) where(place int) string {
 }
 
 func (r *probeReport) table(w io.Writer) error {
+	if err := r.writeCode(w); err != nil {
+		return err
+	}
 	out := &reports.Listing{}
-	names, cells := r.cells()
+	names, cells := r.cells(false)
 	columns := []reports.Column{{Name: "Moment"}, {Name: "Position", Number: true}, {Name: "Where"}}
 	for _, name := range names {
 		columns = append(columns, reports.Column{Name: name})
@@ -220,6 +247,9 @@ func (r *probeReport) table(w io.Writer) error {
 	var rows [][]string
 	for i, row := range cells {
 		x := &r.log.Rows[i]
+		if r.log.Places[x.Place].Kind == probe.KindCode {
+			continue
+		}
 		rows = append(rows, append([]string{x.Moment.String(), fmt.Sprint(x.Position), r.where(x.Place)}, row...))
 	}
 	if len(rows) > 0 {
@@ -240,7 +270,9 @@ func (r *probeReport) summary(out *reports.Listing) {
 			if p.Inlined {
 				text += ", inlined"
 			}
-			if p.Inferred {
+			if p.Inferred && len(p.Others) > 0 {
+				text += fmt.Sprintf(", inferred: the line has code in %s of the function, and this is the first", wording.Count(uint64(len(p.Others)+1), "place"))
+			} else if p.Inferred {
 				text += ", inferred: an instruction of the line, of which no statement begins there"
 			}
 			text += ", "
@@ -258,6 +290,7 @@ func (r *probeReport) summary(out *reports.Listing) {
 		}
 		out.Line("%s", text)
 	}
+	r.summarizeCode(out)
 	if l.Undecided > 0 {
 		out.Line("the condition had no value %s: %s", wording.Count(l.Undecided, "time"), l.Reason.Why())
 	}
@@ -277,7 +310,7 @@ func (r *probeReport) summary(out *reports.Listing) {
 
 func (r *probeReport) csv(w io.Writer) error {
 	out := csv.NewWriter(w)
-	names, cells := r.cells()
+	names, cells := r.cells(true)
 	if err := out.Write(append([]string{"moment", "thread", "event", "position", "where"}, names...)); err != nil {
 		return err
 	}
