@@ -139,7 +139,7 @@ type Write struct {
 	Call string `json:"call,omitempty"`
 	// Signal is the number of the signal whose handler ran.
 	Signal int `json:"signal,omitempty"`
-	// Locks are those that the thread held.
+	// Locks are the mutexes that the thread held, and the rwlocks that it held for writing.
 	Locks []evidence.Lock `json:"locks,omitempty"`
 	// Late: the change was found at this time, and may have been made before.
 	Late bool `json:"late,omitempty"`

@@ -19,6 +19,8 @@ type chronicle struct {
 	// from and until are the positions of the question's moments: the number of events done by then.
 	from, until uint64
 	cut         error
+	// spinning are the spin locks: a log of accesses does not say for certain which thread has one.
+	spinning map[evidence.Addr]bool
 }
 
 type threadFacts struct {
@@ -29,7 +31,7 @@ type threadFacts struct {
 
 // readChronicle reads the log once, and checks the question's moments.
 func readChronicle(rec *record.Recording, q *Question) (*chronicle, error) {
-	c := &chronicle{threads: map[uint32]*threadFacts{}}
+	c := &chronicle{threads: map[uint32]*threadFacts{}, spinning: map[evidence.Addr]bool{}}
 	for e, err := range rec.Log.Ordered() {
 		var cut *eventlog.CutError
 		if errors.As(err, &cut) {
@@ -60,6 +62,8 @@ func (c *chronicle) event(e *eventlog.Event, q *Question) {
 	t := c.thread(e.Thread)
 	t.events++
 	switch {
+	case e.Kind == eventlog.KindSpin:
+		c.spinning[evidence.Addr(e.Object)] = true
 	case e.Kind == eventlog.KindCreate && e.Result == 0 && len(e.Args) > 2:
 		c.thread(uint32(e.Object)).start = evidence.Addr(e.Args[2])
 	case e.Kind == eventlog.KindStart && len(e.Args) > 1:

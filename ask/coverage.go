@@ -47,6 +47,11 @@ const (
 	GapFunctions GapKind = "functions"
 	// GapLibraries: functions of libraries without debug information, and inlined ones, are not shown.
 	GapLibraries GapKind = "libraries"
+	// GapOrder: writes of one thread between two of its events were seen by several replays, so their order is not known.
+	GapOrder GapKind = "order"
+	// GapBetween: the values depend on more memory than one replay can watch, so of those between two events of a thread there is
+	// only the last one.
+	GapBetween GapKind = "between-events"
 	// GapWords: the expression depends on more than Count words of memory, and others were not watched.
 	GapWords GapKind = "words"
 )
@@ -62,7 +67,7 @@ type Gap struct {
 }
 
 // harmless are the gaps through which no change of a value can be missed.
-func (g *Gap) harmless() bool { return g.Kind == GapLibraries }
+func (g *Gap) harmless() bool { return g.Kind == GapLibraries || g.Kind == GapOrder }
 
 // gap adds a gap once.
 func (c *Coverage) gap(g Gap) {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/watchtrace"
 )
 
@@ -13,18 +12,10 @@ const futexSize = 4
 
 // holders answers FormHolders by the writes of the words of the lock.
 func (a *asker) holders() error {
-	var x *addressed
-	var o *owner
-	err := a.stand(func(p *image.Process) (err error) {
-		if x, err = address(p, a.q.Asked); err == nil {
-			o = ownerOf(p, x, a.code)
-		}
-		return err
-	})
+	x, o, err := a.memoryOf()
 	if err != nil {
 		return err
 	}
-	a.answer.Memory = o.memory
 	words, err := lockWords(a.rec, a.q.Asked, x.addr, x.typ)
 	if err != nil {
 		return err
@@ -33,41 +24,36 @@ func (a *asker) holders() error {
 	for _, w := range words {
 		targets = append(targets, watchtrace.Target{Name: a.q.Asked, Addr: w.addr, Size: futexSize})
 	}
-	birth := len(targets)
-	if o.birth != 0 {
-		targets = append(targets, watchtrace.Target{Name: o.birth.String(), Addr: o.birth, Size: o.birthSize})
-	}
-	t, err := a.trace(targets)
+	t, err := a.planned(targets, o)
 	if err != nil {
 		return err
 	}
-	t.findBegin(o, birth)
+	if err := t.run(o); err != nil {
+		return err
+	}
 	for i := range words {
 		t.gaps(i)
 	}
-	h := &holdings{tracedWrites: t, words: words}
-	h.collect(birth)
-	h.finish()
+	h := &holdings{trace: t, words: words}
+	h.collect()
+	h.finish(a)
 	a.waits(t.log, x.addr)
 	return nil
 }
 
 // holdings are the times for which threads hold a lock.
 type holdings struct {
-	*tracedWrites
+	*trace
 	words []lockWord
 	// holds are all, and ended has for each the index of the access that ended it, or -1.
 	holds []Hold
 	ended []int
 }
 
-func (h *holdings) collect(birth int) {
+func (h *holdings) collect() {
 	for i := range h.log.Accesses {
 		x := &h.log.Accesses[i]
-		if int(x.Variable) >= birth || i < h.begin {
-			if i < h.begin && int(x.Variable) < birth {
-				h.answer.Memory.Earlier++
-			}
+		if int(x.Variable) >= h.birth || i < h.begin {
 			continue
 		}
 		switch h.words[x.Variable].change(x.Old, x.New) {
@@ -86,12 +72,6 @@ func (h *holdings) collect(birth int) {
 func (h *holdings) take(index int, x *evidence.Access, shared bool) {
 	h.holds = append(h.holds, Hold{Instant: h.at(index), Thread: x.Thread, Shared: shared, Site: h.log.Contexts[x.Context].Site})
 	h.ended = append(h.ended, -1)
-}
-
-// at is when an access was made.
-func (h *holdings) at(index int) Instant {
-	x := &h.log.Accesses[index]
-	return instant(evidence.Moment{Thread: x.Thread, Ordinal: x.Ordinal}, x.Position)
 }
 
 // release ends the hold of the thread that releases, or of another one if it has none.
@@ -117,15 +97,15 @@ func (h *holdings) release(index int, x *evidence.Access, shared bool) {
 }
 
 // finish answers with the holds that were, at least in part, in the span.
-func (h *holdings) finish() {
+func (h *holdings) finish(a *asker) {
 	for n := range h.holds {
 		if h.ended[n] >= 0 && !h.plan.Since(&h.log.Accesses[h.ended[n]]) {
 			continue
 		}
-		h.answer.Holds = append(h.answer.Holds, h.holds[n])
+		a.answer.Holds = append(a.answer.Holds, h.holds[n])
 	}
-	if n := len(h.answer.Holds) - h.q.Most; h.q.Most > 0 && n > 0 {
-		h.answer.LeftOut, h.answer.Holds = uint64(n), slices.Clone(h.answer.Holds[n:])
+	if n := len(a.answer.Holds) - a.q.Most; a.q.Most > 0 && n > 0 {
+		a.answer.LeftOut, a.answer.Holds = uint64(n), slices.Clone(a.answer.Holds[n:])
 	}
 }
 

@@ -28,13 +28,10 @@ func ownerOf(p *image.Process, x *addressed, code func() *image.Process) *owner 
 	if x.subject != nil && len(x.locals) > 0 {
 		o.memory.In = x.site
 	}
-	switch {
-	case o.heap(p):
-	case o.stack(p, x, code):
-	default:
-		if s, found := p.SymbolAt(x.addr); found && s.Module != nil {
-			o.memory.Home, o.memory.Proof = HomeStatic, evidence.Replayed
-		}
+	if s, found := p.SymbolAt(x.addr); found && s.Module != nil {
+		o.memory.Home, o.memory.Proof = HomeStatic, evidence.Replayed
+	} else if !o.heap(p) {
+		o.stack(p, x, code)
 	}
 	return o
 }
@@ -83,21 +80,21 @@ const mostThreads = 256
 // redZone is how much memory below the stack pointer a function may use (System V ABI for x86-64, 3.2.2).
 const redZone = 128
 
-// stack finds the frame that the memory is in. A call begins with the write of its return address, right below the CFA.
-func (o *owner) stack(p *image.Process, x *addressed, code func() *image.Process) bool {
+// stack finds the frame that the memory is in, if there is one. A call begins with the write of its return address, right below the CFA.
+func (o *owner) stack(p *image.Process, x *addressed, code func() *image.Process) {
 	const word = 8
 	m := p.MappingAt(x.addr)
+	if m == nil {
+		return
+	}
 	for i := range p.Threads[:min(len(p.Threads), mostThreads)] {
-		t := &p.Threads[i]
-		if sp, known := t.Registers.Get(image.RSP); !known || m == nil || p.MappingAt(evidence.Addr(sp)) != m {
-			continue
-		}
-		for n, f := range framesOf(p, t) {
+		for n, f := range framesOf(p, &p.Threads[i]) {
 			sp, known := f.Registers.Get(image.RSP)
-			if n == 0 && (!known || uint64(x.addr)+redZone < sp) {
-				break // below the stack
+			if n == 0 {
+				sp -= redZone
 			}
-			if f.CFA == 0 || x.addr >= f.CFA-word {
+			// The stack may continue elsewhere: in the recorder, in a handler of a signal.
+			if !known || uint64(x.addr) < sp || f.CFA <= word || x.addr >= f.CFA-word || !m.Contains(evidence.Addr(sp)) || !m.Contains(f.CFA-word) {
 				continue
 			}
 			site := functionOf(p, f.Registers.PC(), f.Lookup)
@@ -107,10 +104,9 @@ func (o *owner) stack(p *image.Process, x *addressed, code func() *image.Process
 			}
 			o.birth, o.birthSize = f.CFA-word, word
 			o.begins = func(a *evidence.Access) bool { return isCall(code(), a.PC) }
-			return true
+			return
 		}
 	}
-	return false
 }
 
 // functionOf is the physical function of an instruction.

@@ -47,7 +47,7 @@ func find(p *image.Process, text string) (*subject, error) {
 			return nil, wrong
 		case errors.As(err, &name):
 			if first == nil {
-				first = &Error{Asked: text, Problem: err.Error(), Nearest: watchtrace.Nearest(name.Name, c.place.Names())}
+				first = &Error{Asked: text, Problem: err.Error(), Nearest: watchtrace.Nearest(name.Name, append(c.place.Names(), watchtrace.Globals(p)...))}
 			}
 			continue
 		}
@@ -120,7 +120,7 @@ func elsewhere(p *image.Process, text string, e *Error) error {
 	if len(threads) > 0 {
 		e.Nearest = nil
 		e.Problem += " in the calls of this thread; it is known in " + strings.Join(threads, ", ") + ": give a moment of that thread as --until"
-	} else {
+	} else if len(e.Nearest) == 0 {
 		e.Problem += " with static storage or in a call that is active there; a local variable of another function needs --until with a moment in a call of it, which 'diagnose ask --calls FUNCTION' prints"
 	}
 	return e

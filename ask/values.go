@@ -3,7 +3,6 @@ package ask
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"diagnose/evidence"
@@ -27,7 +26,7 @@ const (
 func (a *asker) values() error {
 	var s *subject
 	m := &pastMemory{words: map[evidence.Addr]*pastWord{}}
-	life := &owner{memory: &Memory{Proof: evidence.Replayed}}
+	var life *owner
 	err := a.stand(func(p *image.Process) (err error) {
 		if isMemory(a.q.Asked) {
 			return &Error{Asked: a.q.Asked, Problem: "values are those of an expression with a type, such as *(long *)0x5555555580a0"}
@@ -41,9 +40,9 @@ func (a *asker) values() error {
 				return &Error{Asked: a.q.Asked, Problem: fmt.Sprintf("%s is in a register %s, where changes are not seen; 'diagnose probe --at FILE:LINE --print' shows it at lines", v.Name, s.where())}
 			}
 		}
-		if len(s.locals) > 0 && s.frame.CFA != 0 {
-			const word = 8
-			life = ownerOf(p, &addressed{subject: s, addr: s.frame.CFA - 2*word, size: word}, a.code)
+		if len(s.locals) > 0 {
+			life = lifeOfFrame(p, s, a.code)
+			a.answer.Memory = life.memory
 		}
 		m.from(p)
 		_ = m.evaluate(s) // the words that it lacks are looked for below
@@ -51,11 +50,6 @@ func (a *asker) values() error {
 	})
 	if err != nil {
 		return err
-	}
-	a.answer.Memory = life.memory
-	if life.memory.Home != HomeStack {
-		a.answer.Memory = nil
-		life.birth = 0
 	}
 	for range mostRounds {
 		t, more, err := a.valuesOnce(s, m, life)
@@ -66,7 +60,7 @@ func (a *asker) values() error {
 			if more > 0 {
 				a.answer.Coverage.gap(Gap{Kind: GapWords, Count: mostWords})
 			}
-			t.valueGaps(s, m)
+			a.valueGaps(t, s, m)
 			a.cutValues()
 			return nil
 		}
@@ -85,8 +79,19 @@ func (a *asker) cutValues() {
 	}
 }
 
+// lifeOfFrame is the life of the call whose variables an expression uses.
+func lifeOfFrame(p *image.Process, s *subject, code func() *image.Process) *owner {
+	const word = 8
+	life := ownerOf(p, &addressed{subject: s, addr: s.frame.CFA - 2*word, size: word}, code)
+	o, err := s.object(p)
+	if at, ok := o.Address(); err == nil && ok && o.Type != nil {
+		life.memory.Address, life.memory.Size, life.memory.Type = at, int(min(o.Type.Size(), 1<<30)), o.Type.Name()
+	}
+	return life
+}
+
 // valuesOnce traces the words that are known to matter. more counts those that the evaluation needed besides.
-func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (t *tracedWrites, more int, err error) {
+func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (t *trace, more int, err error) {
 	order := slices.Sorted(maps.Keys(m.words))
 	var targets []watchtrace.Target
 	var watched []*pastWord
@@ -95,105 +100,30 @@ func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (t *tracedWri
 			targets, watched = append(targets, watchtrace.Target{Name: addr.String(), Addr: addr, Size: wordSize}), append(watched, w)
 		}
 	}
-	birth := len(targets)
-	if life.birth != 0 {
-		targets = append(targets, watchtrace.Target{Name: life.birth.String(), Addr: life.birth, Size: life.birthSize})
-	}
 	a.answer.Coverage.Limits = nil // those of a trace of fewer words
-	if t, err = a.trace(targets); err != nil {
+	if t, err = a.planned(targets, life); err != nil {
 		return nil, 0, err
 	}
-	t.findBegin(life, birth)
-	calls, err := watchtrace.Calls(a.rec, t.log)
-	if err != nil {
+	if err := t.run(life); err != nil {
 		return nil, 0, err
 	}
 	before := len(m.words)
+	x := &valueRun{trace: t, subject: s, memory: m, watched: watched, local: life != nil && t.begin >= 0}
+	if x.calls, err = watchtrace.Calls(a.rec, t.log); err != nil {
+		return nil, 0, err
+	}
 	m.rewind(t.log, watched)
-	x := &valueRun{tracedWrites: t, subject: s, memory: m, watched: watched, birth: birth, calls: calls, local: life.birth != 0}
 	x.run()
 	a.answer.Values = x.list
 	return t, len(m.words) - before, nil
 }
 
-// valueRun evaluates an expression after each write.
-type valueRun struct {
-	*tracedWrites
-	subject *subject
-	memory  *pastMemory
-	watched []*pastWord
-	birth   int
-	calls   map[watchtrace.CallKey]string
-	local   bool
-	list    []Value
-	// indices are the accesses of the list; -1: the start of the span.
-	indices []int
-}
-
-func (x *valueRun) run() {
-	started := false
-	for i := range x.log.Accesses {
-		access := &x.log.Accesses[i]
-		if !started && i > x.begin && x.plan.Since(access) {
-			started = true
-			x.first()
-		}
-		if int(access.Variable) >= x.birth || access.Kind == evidence.CodeRead {
-			continue
-		}
-		x.watched[access.Variable].write(access)
-		if started {
-			x.add(i)
-		}
-	}
-	if !started {
-		x.first()
-	}
-	x.finish()
-}
-
-// first adds the value at the start. A local variable has none then.
-func (x *valueRun) first() {
-	v := x.memory.evaluate(x.subject)
-	if !x.local || x.q.From != nil {
-		x.list, x.indices = append(x.list, Value{Value: v}), append(x.indices, -1)
-	}
-}
-
-func (x *valueRun) add(i int) {
-	v := x.memory.evaluate(x.subject)
-	if n := len(x.list); n > 0 && reflect.DeepEqual(x.list[n-1].Value, v) {
-		return
-	}
-	access := &x.log.Accesses[i]
-	row := Value{Thread: access.Thread, Value: v, Site: x.log.Contexts[access.Context].Site}
-	row.Instant = instant(evidence.Moment{Thread: access.Thread, Ordinal: access.Ordinal}, access.Position)
-	row.By, row.Call = authorOf(access, x.calls)
-	x.list, x.indices = append(x.list, row), append(x.indices, i)
-}
-
-// finish fills in the moments.
-func (x *valueRun) finish() {
-	var rows, indices []int
-	for n, i := range x.indices {
-		if i >= 0 {
-			rows, indices = append(rows, n), append(indices, i)
-		} else if from := x.answer.Span.From; from != nil {
-			x.list[n].Instant = *from
-		}
-	}
-	for n, m := range watchtrace.Moments(x.code(), x.log, indices) {
-		row := &x.list[rows[n]]
-		row.Instant = instant(m, row.Position)
-	}
-}
-
 // valueGaps notes what the trace of the values cannot have seen.
-func (t *tracedWrites) valueGaps(s *subject, m *pastMemory) {
+func (a *asker) valueGaps(t *trace, s *subject, m *pastMemory) {
+	c := &a.answer.Coverage
 	if s.listed() {
-		t.answer.Coverage.gap(Gap{Kind: GapRegister})
+		c.gap(Gap{Kind: GapRegister})
 	}
-	c := &t.answer.Coverage
 	for i := range t.log.Variables {
 		t.gaps(i)
 	}
@@ -201,5 +131,8 @@ func (t *tracedWrites) valueGaps(s *subject, m *pastMemory) {
 	c.Gaps = slices.DeleteFunc(c.Gaps, func(g Gap) bool { return g.Kind == GapKernel })
 	if m.unread > 0 {
 		c.gap(Gap{Kind: GapWords, Count: uint64(len(m.words))})
+	}
+	if len(t.plan.Passes) > 1 {
+		c.gap(Gap{Kind: GapBetween})
 	}
 }

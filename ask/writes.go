@@ -2,7 +2,6 @@ package ask
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"diagnose/evidence"
@@ -11,255 +10,216 @@ import (
 	"diagnose/watchtrace"
 )
 
-// The targets of a trace of writes.
-const (
-	targetMemory = iota
-	targetBirth
-)
+// mostBytes bounds the memory whose writes are traced.
+const mostBytes = 512
 
 // writes answers FormWrites and FormLastWrite.
 func (a *asker) writes() error {
-	var x *addressed
-	var o *owner
-	err := a.stand(func(p *image.Process) (err error) {
+	x, o, err := a.memoryOf()
+	if err != nil {
+		return err
+	}
+	w := &tracedWrites{asker: a, memory: x, owner: o}
+	if err := w.run(); err != nil {
+		return err
+	}
+	list := w.own()
+	w.covers()
+	if a.q.Form == FormLastWrite {
+		list = w.last(list)
+	} else if n := len(list) - a.q.Most; a.q.Most > 0 && n > 0 {
+		a.answer.LeftOut, list = uint64(n), list[n:]
+	}
+	return w.rows(list)
+}
+
+// memoryOf finds the memory that the question's expression names.
+func (a *asker) memoryOf() (x *addressed, o *owner, err error) {
+	err = a.stand(func(p *image.Process) (err error) {
 		if x, err = address(p, a.q.Asked); err == nil {
 			o = ownerOf(p, x, a.code)
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	a.answer.Memory = o.memory
-	t, err := a.traceWrites(x, o)
-	if err != nil {
-		return err
+	return x, o, nil
+}
+
+// tracedWrites are the writes of memory.
+type tracedWrites struct {
+	*asker
+	memory *addressed
+	owner  *owner
+	// traces have a part of the memory each. Where the memory was of other owners before, each trace has one pass, which has
+	// the word of their lives, too: what happened before is told from what happened after.
+	traces []*trace
+}
+
+// written is one write.
+type written struct {
+	*trace
+	index int
+}
+
+func (w *written) access() *evidence.Access { return &w.log.Accesses[w.index] }
+
+func (w *tracedWrites) run() error {
+	most := min(w.memory.size, mostBytes)
+	for offset := 0; offset < most; {
+		t, size, err := w.part(offset, most-offset)
+		if err != nil {
+			return err
+		}
+		if err := t.run(w.owner); err != nil {
+			return err
+		}
+		w.traces = append(w.traces, t)
+		offset += size
 	}
-	indices := t.own()
-	t.covers(x)
-	if a.q.Form == FormLastWrite && len(indices) > 0 {
-		indices = indices[len(indices)-1:]
-	} else if n := len(indices) - a.q.Most; a.q.Most > 0 && n > 0 {
-		a.answer.LeftOut, indices = uint64(n), indices[n:]
-	}
-	if err := t.rows(x, o, indices); err != nil {
-		return err
-	}
-	if a.q.Form == FormLastWrite && len(indices) > 0 {
-		return t.details(indices[0])
+	if most < w.memory.size {
+		w.answer.Coverage.gap(Gap{Kind: GapPart, Count: uint64(most), Of: uint64(w.memory.size)})
 	}
 	return nil
 }
 
-// tracedWrites are the writes of memory, and the begins of its owners' lives.
-type tracedWrites struct {
-	*asker
-	plan *watchtrace.Plan
-	log  *evidence.AccessLog
-	// begin is the index of the access with which the owner's life begins; -1: it has none.
-	begin int
-}
-
-// options are those of every trace.
-func (a *asker) options() watchtrace.Options {
-	return watchtrace.Options{Known: true, From: a.q.From, Until: a.q.Until, Image: a.q.Image, Progress: func(p watchtrace.Progress) {
-		a.progress(Progress{Stage: StageWatch, Done: uint64(p.Done), Total: uint64(p.Passes), Rows: p.Hits})
-	}}
-}
-
-// trace replays the recording with watches on the writes of targets.
-func (a *asker) trace(targets []watchtrace.Target) (*tracedWrites, error) {
-	for i := range targets {
-		targets[i].Writes = true
-	}
-	plan, err := watchtrace.NewPlan(a.rec, targets, a.options())
-	if err != nil {
-		return nil, err
-	}
-	t := &tracedWrites{asker: a, plan: plan, begin: -1}
-	if t.log, err = plan.Trace(a.ctx); err != nil {
-		return nil, err
-	}
-	c := &a.answer.Coverage
-	c.Replays += t.log.Passes
-	c.Backend = t.log.Backend
-	c.limits(t.log.Limits)
-	return t, nil
-}
-
-func (a *asker) traceWrites(x *addressed, o *owner) (*tracedWrites, error) {
-	targets := []watchtrace.Target{{Name: a.q.Asked, Addr: x.addr, Size: x.size}}
-	if o.birth != 0 {
-		targets = append(targets, watchtrace.Target{Name: fmt.Sprintf("%v:%d", o.birth, o.birthSize), Addr: o.birth, Size: o.birthSize})
-	}
-	t, err := a.trace(targets)
-	if err != nil {
-		return nil, err
-	}
-	t.findBegin(o, targetBirth)
-	return t, nil
-}
-
-// findBegin finds the begin of the owner's life, the last one before the end of the span. birth is the target of the
-// word that says so.
-func (t *tracedWrites) findBegin(o *owner, birth int) {
-	if o.birth == 0 {
-		return
-	}
-	v := &t.log.Variables[birth]
-	if v.Partial() {
-		o.memory.Proof = evidence.Inferred
-		return
-	}
-	for i := len(t.log.Accesses) - 1; i >= 0; i-- {
-		if x := &t.log.Accesses[i]; int(x.Variable) == birth && o.begins(x) {
-			t.begin = i
-			since := instant(evidence.Moment{Thread: x.Thread, Ordinal: x.Ordinal}, x.Position)
-			o.memory.Since = &since
-			return
+// part plans the trace of the memory from an offset on, as much of it as one trace can have.
+func (w *tracedWrites) part(offset, most int) (t *trace, size int, err error) {
+	for size = most; ; size = max(size/2, 1) {
+		addr := w.memory.addr + evidence.Addr(offset)
+		target := watchtrace.Target{Name: fmt.Sprintf("%v:%d", addr, size), Addr: addr, Size: size}
+		if t, err = w.planned([]watchtrace.Target{target}, w.owner); err != nil {
+			return nil, 0, err
+		}
+		t.offset = offset
+		if len(t.plan.Passes) <= 1 || w.owner.birth == 0 || size == 1 {
+			return t, size, nil
+		}
+		const largest = 16
+		if size > 2*largest {
+			size = 2 * largest // more never fit
 		}
 	}
-	o.memory.Proof = evidence.Inferred // it began before the first instruction that was traced, or is something else
 }
 
-// own returns the indices of the writes of the expression in the span, and counts those of other owners.
-func (t *tracedWrites) own() []int {
-	var list []int
-	for i := range t.log.Accesses {
-		x := &t.log.Accesses[i]
-		switch {
-		case x.Variable != targetMemory || x.Kind == evidence.CodeRead || !t.plan.Since(x):
-		case i < t.begin:
-			t.answer.Memory.Earlier++
-		default:
-			list = append(list, i)
+// own returns the writes of the expression in the span, in their order, and counts those of other owners.
+func (w *tracedWrites) own() []written {
+	var list []written
+	for _, t := range w.traces {
+		for i := range t.log.Accesses {
+			x := &t.log.Accesses[i]
+			switch {
+			case int(x.Variable) >= t.birth || x.Kind == evidence.CodeRead || !t.plan.Since(x):
+			case i < t.begin:
+				w.answer.Memory.Earlier++
+			default:
+				list = append(list, written{t, i})
+			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b written) int { return ordered(a.access(), b.access()) })
 	return list
 }
 
-// covers notes what the trace cannot have seen of the memory.
-func (t *tracedWrites) covers(x *addressed) {
-	c := &t.answer.Coverage
-	if x.subject != nil && x.listed() {
-		c.gap(Gap{Kind: GapRegister})
+// last returns the last write. Where parts of the memory were written last between the same events, it is not known which of
+// these writes was the last, so there is one of each part.
+func (w *tracedWrites) last(list []written) []written {
+	var last []written
+	for i := len(list) - 1; i >= 0 && ordered(list[i].access(), list[len(list)-1].access()) == 0; i-- {
+		if !slices.ContainsFunc(last, func(x written) bool { return x.trace == list[i].trace && x.samePass(&list[i]) }) {
+			last = append(last, list[i])
+		}
 	}
-	t.gaps(targetMemory)
+	slices.Reverse(last)
+	return last
 }
 
-// gaps notes what the trace cannot have seen of a target.
-func (t *tracedWrites) gaps(target int) {
-	c, v := &t.answer.Coverage, &t.log.Variables[target]
-	if l := evidence.LimitOf(t.log.Limits, evidence.LimitPartTraced); l != nil && slices.Contains(l.Names, v.Name) {
-		c.gap(Gap{Kind: GapPart, Count: l.Count, Of: l.Of})
+func (w *written) samePass(o *written) bool {
+	return len(w.plan.Passes) == 1 || w.access().Offset == o.access().Offset
+}
+
+// covers notes what the traces cannot have seen of the memory.
+func (w *tracedWrites) covers() {
+	if w.memory.subject != nil && w.memory.listed() {
+		w.answer.Coverage.gap(Gap{Kind: GapRegister})
 	}
-	switch {
-	case v.Untraced != "":
-		c.gap(Gap{Kind: GapUntraced, Text: v.Untraced})
-	case v.Instructions > 0:
-		c.gap(Gap{Kind: GapKnown, Count: uint64(v.Instructions), Of: v.Unseen})
+	passes := 0
+	for _, t := range w.traces {
+		passes += len(t.plan.Passes)
+		for target := range t.birth {
+			t.gaps(target)
+		}
 	}
-	if v.Lost > 0 {
-		c.gap(Gap{Kind: GapLost, Count: v.Lost})
-	}
-	if l := evidence.LimitOf(t.log.Limits, evidence.LimitPassEnded); l != nil {
-		c.gap(Gap{Kind: GapEnded, Text: l.Reason})
-	} else if t.log.Cut {
-		c.gap(Gap{Kind: GapEnded})
-	}
-	if t.log.Others {
-		c.gap(Gap{Kind: GapProcesses})
-	}
-	if t.kernelMayWrite(v) {
-		c.gap(Gap{Kind: GapKernel})
+	if passes > 1 {
+		w.answer.Coverage.gap(Gap{Kind: GapOrder})
 	}
 }
 
-// kernelMayWrite reports whether the kernel may have written to a target in the span, other than the results
-// of calls, which replays copy from the log.
-func (t *tracedWrites) kernelMayWrite(v *evidence.Watched) bool {
-	until := uint64(math.MaxUint64)
-	if t.q.Until != nil {
-		until = t.asker.log.until
+// rows adds writes to the answer.
+func (w *tracedWrites) rows(list []written) error {
+	for _, t := range w.traces {
+		var indices, rows []int
+		for n := range list {
+			if list[n].trace == t {
+				indices, rows = append(indices, list[n].index), append(rows, n)
+			}
+		}
+		calls, err := watchtrace.Calls(w.rec, t.log)
+		if err != nil {
+			return err
+		}
+		freed := t.frees(w.owner)
+		moments := watchtrace.Moments(w.code(), t.log, indices)
+		w.answer.Writes = slices.Grow(w.answer.Writes, len(list))[:len(list)]
+		for k, n := range rows {
+			row := &w.answer.Writes[n]
+			*row = w.row(t, indices[k], moments[k])
+			row.By, row.Call = authorOf(&t.log.Accesses[indices[k]], calls)
+			row.Freed = freed >= 0 && indices[k] > freed
+		}
 	}
-	return slices.ContainsFunc(t.log.Calls, func(c evidence.Call) bool {
-		inside := c.Start < v.Address+evidence.Addr(v.Size) && (c.Size == math.MaxUint64 || uint64(c.Start)+c.Size > uint64(v.Address))
-		return inside && c.Position >= t.asker.log.from && c.Position <= until
-	})
-}
-
-// rows adds the writes with these indices.
-func (t *tracedWrites) rows(x *addressed, o *owner, indices []int) error {
-	calls, err := watchtrace.Calls(t.rec, t.log)
-	if err != nil {
-		return err
+	if w.q.Form != FormLastWrite {
+		return nil
 	}
-	freed := t.frees(o)
-	moments := watchtrace.Moments(t.code(), t.log, indices)
-	for n, i := range indices {
-		access := &t.log.Accesses[i]
-		w := Write{Instant: instant(moments[n], access.Position), Thread: access.Thread, Address: x.addr + evidence.Addr(access.Offset), Size: int(access.Size),
-			Site: t.log.Contexts[access.Context].Site, Locks: t.log.LockSets[access.Locks], Signal: int(access.Handler), Late: access.Unseen(), Freed: freed >= 0 && i > freed}
-		w.By, w.Call = authorOf(access, calls)
-		t.describe(x, access, &w)
-		t.answer.Writes = append(t.answer.Writes, w)
+	for n := range list {
+		if err := w.details(&list[n], &w.answer.Writes[n]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// frees returns the index of the access with which the object of the owner was freed; -1: it was not.
-func (t *tracedWrites) frees(o *owner) int {
-	if o.live == nil {
-		return -1
-	}
-	for i := t.begin + 1; i < len(t.log.Accesses); i++ {
-		if x := &t.log.Accesses[i]; x.Variable == targetBirth && o.live(x.Old) && !o.live(x.New) {
-			return i
+func (w *tracedWrites) row(t *trace, index int, m evidence.Moment) Write {
+	x := &t.log.Accesses[index]
+	offset := t.offset + int(x.Offset)
+	row := Write{Instant: instant(m, x.Position), Thread: x.Thread, Address: w.memory.addr + evidence.Addr(offset), Size: int(x.Size),
+		Site: t.log.Contexts[x.Context].Site, Locks: t.owned(x), Signal: int(x.Handler), Late: x.Unseen()}
+	typ := w.memory.typ
+	if w.memory.size != row.Size {
+		row.Part = fmt.Sprintf("%s+%#x", w.q.Asked, offset)
+		if typ != nil {
+			if path, leaf, ok := value.Path(typ, int64(offset), row.Size); ok {
+				row.Part, typ = w.q.Asked+path, leaf
+			}
 		}
 	}
-	return -1
+	row.Old, row.New = watchtrace.TextOf(w.code(), x.Old, typ, row.Size), watchtrace.TextOf(w.code(), x.New, typ, row.Size)
+	return row
 }
 
-func authorOf(x *evidence.Access, calls map[watchtrace.CallKey]string) (Author, string) {
-	switch {
-	case x.By == evidence.ByHeap:
-		return ByHeap, ""
-	case x.By == evidence.ByProgram:
-		return ByProgram, ""
-	case x.Unseen():
-		return ByKernel, calls[watchtrace.CallKey{Thread: x.Thread, Ordinal: x.Ordinal}]
-	}
-	return ByCall, calls[watchtrace.CallKey{Thread: x.Thread, Ordinal: x.Ordinal}]
-}
-
-// describe names the part that was written, and its values in the part's type.
-func (t *tracedWrites) describe(x *addressed, a *evidence.Access, w *Write) {
-	typ := x.typ
-	if x.size != int(a.Size) {
-		path, leaf, ok := "", x.typ, false
-		if x.typ != nil {
-			path, leaf, ok = value.Path(x.typ, int64(a.Offset), int(a.Size))
-		}
-		if w.Part = fmt.Sprintf("%s+%#x", t.q.Asked, a.Offset); ok {
-			w.Part = t.q.Asked + path
-		}
-		typ = leaf
-	}
-	w.Old, w.New = watchtrace.TextOf(t.code(), a.Old, typ, int(a.Size)), watchtrace.TextOf(t.code(), a.New, typ, int(a.Size))
-}
-
-// details adds the stack and the full moment of the one write.
-func (t *tracedWrites) details(index int) error {
-	t.progress(Progress{Stage: StageDetails})
-	t.answer.Coverage.Replays++
-	seen, err := t.plan.Details(t.ctx, t.log, []int{index})
+// details adds the stack of a write.
+func (w *tracedWrites) details(x *written, row *Write) error {
+	w.progress(Progress{Stage: StageDetails})
+	w.answer.Coverage.Replays++
+	seen, err := x.plan.Details(w.ctx, x.log, []int{x.index})
 	if err != nil {
 		return err
 	}
-	w := &t.answer.Writes[0]
-	w.Stack = &seen[0].Stack
+	row.Stack = &seen[0].Stack
 	if seen[0].Site != nil {
-		w.Site = *seen[0].Site
+		row.Site = *seen[0].Site
 	}
 	return nil
 }

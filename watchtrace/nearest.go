@@ -11,9 +11,8 @@ import (
 	"diagnose/image"
 )
 
-// nearestGlobals returns the variables of the program's objects with names
-// similar to one.
-func nearestGlobals(p *image.Process, name string) []string {
+// Globals returns the names of the variables that the symbol tables of the program's objects have.
+func Globals(p *image.Process) []string {
 	var names []string
 	for _, m := range p.Modules {
 		if image.RuntimeModule(m.Path) || m.File == "" {
@@ -24,7 +23,7 @@ func nearestGlobals(p *image.Process, name string) []string {
 			names = append(names, variablesOf(debug)...)
 		}
 	}
-	return Nearest(name, names)
+	return names
 }
 
 func variablesOf(path string) []string {

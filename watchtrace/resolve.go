@@ -177,7 +177,7 @@ func (r *resolver) primary() (place, error) {
 	if s, found := r.process.SymbolNamed(name); found && r.isCode(s.Addr) {
 		return place{}, r.problem(name + " is a function; only data can be watched: a variable, a heap object by where it was allocated, or ADDRESS:LENGTH")
 	}
-	return place{}, r.problem("there is no global "+name, nearestGlobals(r.process, name)...)
+	return place{}, r.problem("there is no global "+name, Nearest(name, Globals(r.process))...)
 }
 
 // global finds a variable with static storage.

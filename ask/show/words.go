@@ -152,6 +152,10 @@ func gapText(g *ask.Gap) string {
 		return "calls of functions are not shown: " + g.Text
 	case ask.GapLibraries:
 		return "calls of functions without debug information, and of inlined functions, are not shown, nor are releases of locks"
+	case ask.GapOrder:
+		return "writes by a thread between two of its events were seen by several replays: their order is not known"
+	case ask.GapBetween:
+		return "it depends on more memory than one replay can watch: of the values between two events of a thread only the last one is shown"
 	case ask.GapWords:
 		return fmt.Sprintf("the expression depends on more than %s of memory, and what it was without the others is not known", wording.Count(g.Count, "word"))
 	}
