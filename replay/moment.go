@@ -118,6 +118,11 @@ func (c *controller) arrived(t *tracee.Thread) error {
 	if err := c.StopAll(); err != nil {
 		return err
 	}
+	if c.tracing != nil {
+		if err := c.tracing.Settle(); err != nil {
+			return err
+		}
+	}
 	hook := c.hooks.list[0]
 	if hook.step != nil {
 		if err := errors.Join(c.stepper.BeginWindow(t, hook.step), c.hooks.next(t, hook.At)); err != nil {

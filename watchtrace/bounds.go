@@ -7,10 +7,9 @@ import (
 
 // bounds finds where Options.From is among the hits of a replay.
 type bounds struct {
-	// begun: the replay has passed From, when all threads had done so many events.
-	begun    bool
-	position uint64
-	// since is the number of the first hit after it.
+	// begun: the replay has passed From.
+	begun bool
+	// since is the number of the first hit after it, next that of the next hit.
 	since, next uint64
 }
 
@@ -18,11 +17,9 @@ type bounds struct {
 func (p *Plan) bound(o *replay.WatchRequest) *bounds {
 	b := &bounds{begun: p.opts.From == nil}
 	if p.opts.From != nil {
-		o.Hooks = append(o.Hooks, replay.Hook{At: *p.opts.From, Do: func(s *replay.Stopped) error {
-			var err error
+		o.Hooks = append(o.Hooks, replay.Hook{At: *p.opts.From, Do: func(*replay.Stopped) error {
 			b.begun, b.since = true, b.next
-			b.position, err = s.Position()
-			return err
+			return nil
 		}})
 	}
 	if p.opts.Until != nil {
@@ -31,14 +28,7 @@ func (p *Plan) bound(o *replay.WatchRequest) *bounds {
 	return b
 }
 
-// see notes a hit. One of a system call is held back for as long as the call may continue it, so that it comes after the hook of a
-// moment right after the call.
-func (b *bounds) see(h *replay.Hit) {
-	b.next = h.Number + 1
-	if b.position > 0 && b.since == h.Number && h.By == evidence.ByCall && h.Position <= b.position {
-		b.since = b.next
-	}
-}
+func (b *bounds) see(h *replay.Hit) { b.next = h.Number + 1 }
 
 // first is the number of the first hit after From.
 func (b *bounds) first() uint64 {

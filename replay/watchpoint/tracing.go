@@ -244,6 +244,14 @@ func (tr *Tracing) Collected(stands func(tid int) bool) error {
 	return tr.Err
 }
 
+// Settle reports the accesses so far, with all threads stopped: none of them is a part of what follows.
+func (tr *Tracing) Settle() error {
+	if err := tr.Collected(func(int) bool { return true }); err != nil {
+		return err
+	}
+	return tr.flush()
+}
+
 // Arm traces the accesses of one more thread. first: if the back end cannot trace it and was not
 // requested by name, another one is used.
 func (tr *Tracing) Arm(t *tracee.Thread, first bool) error {
