@@ -129,7 +129,9 @@ func TestOtherOwners(t *testing.T) {
 			if w.By == ask.ByHeap {
 				continue // it fills the object when it allocates it
 			}
-			if own++; w.Site.Line != zero && w.Site.Line != book || w.Freed {
+			// Optimised code may say of the first one that it is of a line nearby.
+			zeroed := w.New == "0" && (w.Site.Line == zero || strings.HasSuffix(t.Name(), "-O2"))
+			if own++; !zeroed && w.Site.Line != book || w.Freed {
 				t.Errorf("%+v", w)
 			}
 		}

@@ -1,6 +1,7 @@
 /* Threads book into accounts. Memory of the heap and of the stack is used again, so that a write to an address is not always one
    of the variable that has it in the end. */
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +70,12 @@ __attribute__((noinline)) static long settle(long n)
 static struct account *reused(void)
 {
     struct account *first = malloc(sizeof *first);
+    volatile uintptr_t place = (uintptr_t)first; /* compilers know that new memory is none that there was */
     first->balance = 1; /* FIRST */
     free(first);
     for (;;) {
         struct account *again = malloc(sizeof *again);
-        if (again == first)
+        if ((uintptr_t)again == place)
             return again;
         free(again);
     }
