@@ -143,7 +143,7 @@ func (s *subject) object(p *image.Process) (value.Object, error) {
 	case o.Bits() > 0:
 		problem = "it is a bit field, which shares its bytes with others; ask about the structure, or give ADDRESS:LENGTH"
 	case len(s.locals) > 0:
-		problem = fmt.Sprintf("it is in registers %s, where writes are not seen; 'diagnose probe --at FILE:LINE --print' shows it at lines", s.where())
+		problem = fmt.Sprintf("it is in registers, or in several pieces, %s, where writes are not seen; 'diagnose probe --at FILE:LINE --print' shows it at lines", s.where())
 	}
 	return o, &Error{Asked: s.text, Problem: problem}
 }

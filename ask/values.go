@@ -37,7 +37,7 @@ func (a *asker) values() error {
 		for _, v := range s.locals {
 			where, err := value.Lives(s.frame, v)
 			if err == nil && !where.InMemory {
-				return &Error{Asked: a.q.Asked, Problem: fmt.Sprintf("%s is in a register %s, where changes are not seen; 'diagnose probe --at FILE:LINE --print' shows it at lines", v.Name, s.where())}
+				return &Error{Asked: a.q.Asked, Problem: fmt.Sprintf("%s is in registers, or in several pieces, %s, where changes are not seen; 'diagnose probe --at FILE:LINE --print' shows it at lines", v.Name, s.where())}
 			}
 		}
 		if len(s.locals) > 0 {
