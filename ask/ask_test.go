@@ -129,7 +129,7 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestOtherOwners: writes of what had the memory before are no writes of the expression.
+// TestOtherOwners: writes of an earlier owner of the memory are no writes of the expression.
 func TestOtherOwners(t *testing.T) {
 	eachBuild(t, func(t *testing.T, rec *record.Recording) {
 		zero, book := line(t, ledger, "ZERO"), line(t, ledger, "BOOK")
@@ -269,12 +269,8 @@ func TestDid(t *testing.T) {
 	eachBuild(t, func(t *testing.T, rec *record.Recording) {
 		a := answer(t, rec, ask.Question{Form: ask.FormDid, Asked: "3"})
 		counts := map[ask.DeedKind]int{}
-		var order []string
 		for i, d := range a.Did {
 			counts[d.Kind]++
-			if d.Object == "lock" || strings.HasPrefix(d.Name, "book(") {
-				order = append(order, d.Object)
-			}
 			if i > 0 && d.Position < a.Did[i-1].Position {
 				t.Errorf("%+v is after %+v", d, a.Did[i-1])
 			}
@@ -290,7 +286,7 @@ func TestDid(t *testing.T) {
 	})
 }
 
-// TestWrongQuestions: an error says what is wrong, and what there is.
+// TestWrongQuestions: an error names the mistake, and the nearest thing that there is.
 func TestWrongQuestions(t *testing.T) {
 	rec := recorded(t, ledger, "SIGABRT", "gcc", "-O1", "-pthread")
 	far := evidence.Moment{Thread: 2, Ordinal: 99999}

@@ -81,7 +81,7 @@ func (s *subject) noValue(p *image.Process, err error) error {
 	if s.site != nil && errors.As(err, &missing) {
 		problem += "; 'diagnose probe --at FILE:LINE --print' shows it at lines where the compiler kept it"
 	}
-	return &Error{Asked: s.text, Problem: problem}
+	return errors.Join(&Error{Asked: s.text, Problem: problem}, err)
 }
 
 func (s *subject) where() string {

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,10 @@ func (a *asker) values() error {
 		if isMemory(a.q.Asked) {
 			return &Error{Asked: a.q.Asked, Problem: "values are those of an expression with a type, such as *(long *)0x5555555580a0"}
 		}
-		if s, err = find(p, a.q.Asked); err != nil && s == nil {
+		// Without a value at the end, because a pointer leads nowhere then, it may have had others.
+		s, err = find(p, a.q.Asked)
+		var missing *value.UnavailableError
+		if err != nil && (s == nil || errors.As(err, &missing)) {
 			return err
 		}
 		for _, v := range s.locals {

@@ -10,6 +10,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/image"
+	"diagnose/image/expression"
 	"diagnose/image/unwind"
 	"diagnose/image/value"
 	"diagnose/replay"
@@ -90,6 +91,26 @@ func (r *run) happened(s *replay.Stopped, place int, text string) error {
 	if err != nil {
 		return err
 	}
+	a, frame := r.ownFrame(x, place)
+	if r.log.Places[place].Kind == KindSyscall {
+		s.Moment.PC, s.Moment.Count = 0, 0 // inside of libc it says nothing
+	}
+	r.call = 0
+	return r.reached(x, place, text, a, frame, nil)
+}
+
+// inProgram is ownFrame with the scope of the frame; nil: there is none.
+func (r *run) inProgram(x *stop, place int) (*asked, expression.Scope) {
+	a, frame := r.ownFrame(x, place)
+	if frame == nil || a.place == nil {
+		return a, nil
+	}
+	return a, a.place.In(frame)
+}
+
+// ownFrame returns the frame of the innermost function of the thread's stack that is the program's own, with the expressions
+// there; nil: there is none.
+func (r *run) ownFrame(x *stop, place int) (*asked, *value.Frame) {
 	var frame *value.Frame
 	r.unwinder.Visit(x.memory, &x.regs, mostFrames, func(f *unwind.Frame) bool {
 		m := r.process.ModuleAt(f.PC())
@@ -110,11 +131,7 @@ func (r *run) happened(s *replay.Stopped, place int, text string) error {
 	if frame != nil {
 		a = r.ask(place, frame.Lookup.Address(frame.Registers.PC()))
 	}
-	if r.log.Places[place].Kind == KindSyscall {
-		s.Moment.PC, s.Moment.Count = 0, 0 // inside of libc it says nothing
-	}
-	r.call = 0
-	return r.reached(x, place, text, a, frame, nil)
+	return a, frame
 }
 
 // siteText is a site in a stack.

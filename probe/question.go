@@ -23,6 +23,7 @@ const (
 	KindSyscall Kind = "syscall"
 	KindSignal  Kind = "signal"
 	KindCode    Kind = "code"
+	KindWrite   Kind = "write"
 )
 
 // Result is the name by which expressions of a return call what the function returns.
@@ -35,6 +36,8 @@ type Question struct {
 	Lines, Calls, Returns, Syscalls []string
 	// Signals asks for the signals that a handler of the program took.
 	Signals bool
+	// Writes are expressions of watchtrace.Resolve whose writes are asked about. A question has either these or other places.
+	Writes []string
 	// Every asks for the calls of every function that the program itself has code of, as Calls does.
 	Every bool
 	// From and Until bound the part of the recording that has rows; nil: its start, its end. The replay ends at Until.
@@ -83,6 +86,8 @@ type Log struct {
 	Reason    evidence.Value
 	// Cut: the replay ended at the bound of rows, so there may be more.
 	Cut bool
+	// Limits are what a trace of writes could not see.
+	Limits []evidence.Limit
 	// Replay is the replay that answered. Moved and trapped instructions say by which mechanism.
 	Replay  *replay.Result
 	Elapsed time.Duration
@@ -130,6 +135,8 @@ type Row struct {
 	Call uint64
 	// Event is the system call or the signal.
 	Event string
+	// Site is the line that is responsible for a write.
+	Site evidence.Site
 	// Values are the expressions with their values.
 	Values []evidence.Variable
 	Stack  []string

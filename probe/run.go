@@ -32,6 +32,9 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 		q.Image.Files = files
 	}
 	defer r.code.close()
+	if len(q.Writes) > 0 {
+		return r.writes(ctx, started)
+	}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -72,6 +75,8 @@ type run struct {
 	code     *codeRun
 	returns  returns
 	rows     atomic.Int64 // also read by progress
+	// targets has for each target of a trace of writes its place.
+	targets []int
 	// begun: the replay has passed Question.From.
 	begun bool
 	// calls counts the calls, and call is the one that has the next row; 0: none.
@@ -316,9 +321,7 @@ func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.F
 	if r.q.If != "" {
 		holds, err := a.holds(scope)
 		if err != nil {
-			if l.Undecided++; l.Undecided == 1 {
-				l.Reason = value.Missing(err)
-			}
+			l.undecided(err)
 			return nil
 		}
 		if !holds {
@@ -349,6 +352,13 @@ func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.F
 		return replay.ErrEnough
 	}
 	return nil
+}
+
+// undecided notes that the condition had no value.
+func (l *Log) undecided(err error) {
+	if l.Undecided++; l.Undecided == 1 {
+		l.Reason = value.Missing(err)
+	}
 }
 
 var errNoScope = errors.New("the code has no debug information here")

@@ -28,6 +28,8 @@ const (
 	probeTable = "table"
 	probeJSON  = "json"
 	probeCSV   = "csv"
+	// probePerfetto is the Trace Event Format.
+	probePerfetto = "perfetto"
 )
 
 func newProbe() *cobra.Command {
@@ -44,6 +46,9 @@ place: a row for each time, with the moment, which 'diagnose replay --until' tak
     --on-return FUNCTION a function has returned: $result, what it returned
     --on-syscall NAME    a system call was made, with its arguments and result
     --on-signal          a handler of the program took a signal
+    --on-write EXPR      EXPR was written: $old and $new, and what --print says, right
+                         after the write; EXPR as for 'diagnose trace --watch', and
+                         with none of the other places
 
     --code FILE          before a line, C code of your own runs
 
@@ -62,6 +67,10 @@ copy of the program's source, or in a file with 'at FILE:LINE { ... }'. The syst
 compiler compiles it with the program's types. It reads the program's variables, may
 loop, print, and keep variables and heap of its own from one time to the next. It runs
 in a process of its own; a store to the program's memory is an error with its line.
+
+perfetto is the Trace Event Format that https://ui.perfetto.dev and chrome://tracing open:
+threads are its lanes; a call lasts until its return if both were asked for. Time is the
+order of the rows.
 
 The program is not changed by the questions: the replay ends as recorded, which --verify
 checks.
@@ -100,28 +109,34 @@ func (f *probeFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.Syscalls, "on-syscall", nil, "`name` of a system call to stop after")
 	flags.BoolVar(&f.Signals, "on-signal", false, "stop at signals that a handler takes")
 	flags.StringArrayVar(&f.code, "code", nil, "`file` with code to run at its places: a marked copy of a source, or blocks 'at FILE:LINE { ... }'")
+	flags.StringArrayVar(&f.Writes, "on-write", nil, "`expression` whose writes to stop after")
 	flags.StringArrayVarP(&f.print, "print", "p", nil, "`expressions` to print, with commas between; may be repeated")
 	flags.StringVar(&f.If, "if", "", "print a row only where this `expression` is true")
 	flags.BoolVar(&f.Stack, "stack", false, "add the stack to each row")
 	flags.IntVar(&f.Most, "max", 1000, "end after this `many` rows; 0: all")
 	flags.BoolVar(&f.Verify, "verify", false, "compare the end of the replay with the recorded one")
-	flags.StringVarP(&f.format, "format", "f", probeTable, "`form` of the answer: table, json, csv")
+	flags.StringVarP(&f.format, "format", "f", probeTable, "`form` of the answer: table, json, csv, perfetto")
 	flags.StringVarP(&f.output, "output", "o", "", "write the answer to `file`, which only you can read, instead of standard output")
 	f.registerLocalRedact(c)
 	must(c.MarkFlagDirname("recording"))
-	choices(c, "format", probeTable, probeJSON, probeCSV)
-	for _, name := range []string{"at", "on-call", "on-return", "on-syscall", "print", "if", "max"} {
+	choices(c, "format", probeTable, probeJSON, probeCSV, probePerfetto)
+	for _, name := range []string{"at", "on-call", "on-return", "on-syscall", "on-write", "print", "if", "max"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
 
 func (f *probeFlags) check(c *cobra.Command) error {
 	hint := fmt.Sprintf("see '%s --help'", c.CommandPath())
+	places := len(f.Lines)+len(f.Calls)+len(f.Returns)+len(f.Syscalls)+len(f.code) > 0 || f.Signals
 	switch {
 	case f.recording == "":
 		return usagef("probe needs --recording (%s)", hint)
-	case len(f.Lines)+len(f.Calls)+len(f.Returns)+len(f.Syscalls)+len(f.code) == 0 && !f.Signals:
-		return usagef("no place to stop at: give one with --at, --on-call, --on-return, --on-syscall, --on-signal or --code (%s)", hint)
+	case !places && len(f.Writes) == 0:
+		return usagef("no place to stop at: give one with --at, --on-call, --on-return, --on-syscall, --on-signal, --on-write or --code (%s)", hint)
+	case places && len(f.Writes) > 0:
+		return usagef("--on-write does not go together with the other places: ask twice (%s)", hint)
+	case f.Verify && len(f.Writes) > 0:
+		return usagef("--on-write does not go together with --verify (%s)", hint)
 	case f.Most < 0:
 		return usagef("--max takes numbers from 0 on (%s)", hint)
 	}
@@ -177,8 +192,8 @@ func (f *probeFlags) probeRecording(c *cobra.Command) error {
 
 func (f *probeFlags) write(w io.Writer, report *probeReport) error {
 	var b bytes.Buffer
-	form := map[string]func(io.Writer) error{probeTable: report.table, probeJSON: report.json, probeCSV: report.csv}[f.format]
-	if err := f.show(&b, f.format == probeJSON, form); err != nil {
+	form := map[string]func(io.Writer) error{probeTable: report.table, probeJSON: report.json, probeCSV: report.csv, probePerfetto: report.perfetto}[f.format]
+	if err := f.show(&b, f.format == probeJSON || f.format == probePerfetto, form); err != nil {
 		return err
 	}
 	return putReport(w, f.output, b.Bytes())

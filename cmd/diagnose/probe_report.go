@@ -73,7 +73,7 @@ type shownProbe struct {
 
 // shownPlace is a place that was asked about.
 type shownPlace struct {
-	// Kind is line, call, return, syscall, signal or code; Asked is the place as the question named it.
+	// Kind is line, call, return, syscall, signal, write or code; Asked is the place as the question named it.
 	Kind  string `json:"kind"`
 	Asked string `json:"asked"`
 	// PC is the instruction, 0 for events; Function, File and Line are where it is.
@@ -114,6 +114,12 @@ type shownRow struct {
 	Place int `json:"place"`
 	// Call is the system call or the signal.
 	Call string `json:"call,omitempty"`
+	// Number is that of the call of a function, equal for its entry and its return.
+	Number uint64 `json:"number,omitempty"`
+	// Function, File and Line are where a write was made.
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
 	// Values are the expressions with their values.
 	Values []evidence.Variable `json:"values"`
 	// Stack has the innermost function first.
@@ -144,7 +150,8 @@ func (r *probeReport) shown() *shownProbe {
 			values = []evidence.Variable{}
 		}
 		s.Rows = append(s.Rows, shownRow{Moment: w.Moment.String(), Thread: w.Moment.Thread, Event: w.Moment.Ordinal, Position: w.Position,
-			Place: w.Place, Call: w.Event, Values: values, Stack: w.Stack, Printed: w.Printed, Failure: shownFailure(w.Failure)})
+			Place: w.Place, Call: w.Event, Number: w.Call, Function: w.Site.Function, File: w.Site.File, Line: w.Site.Line, Values: values, Stack: w.Stack,
+			Printed: w.Printed, Failure: shownFailure(w.Failure)})
 	}
 	if c := l.Replay.Comparison; c != nil {
 		identical := c.Identical()
@@ -234,6 +241,17 @@ func (r *probeReport) where(place int) string {
 	return text
 }
 
+// whereRow is where a row is: of a write its line, of others their place.
+func (r *probeReport) whereRow(x *probe.Row) string {
+	if r.log.Places[x.Place].Kind != probe.KindWrite {
+		return r.where(x.Place)
+	}
+	if x.Site.Line == 0 {
+		return x.Site.Function
+	}
+	return fmt.Sprintf("%s %s:%d", x.Site.Function, filepath.Base(x.Site.File), x.Site.Line)
+}
+
 func (r *probeReport) table(w io.Writer) error {
 	if err := r.writeCode(w); err != nil {
 		return err
@@ -250,7 +268,7 @@ func (r *probeReport) table(w io.Writer) error {
 		if r.log.Places[x.Place].Kind == probe.KindCode {
 			continue
 		}
-		rows = append(rows, append([]string{x.Moment.String(), fmt.Sprint(x.Position), r.where(x.Place)}, row...))
+		rows = append(rows, append([]string{x.Moment.String(), fmt.Sprint(x.Position), r.whereRow(x)}, row...))
 	}
 	if len(rows) > 0 {
 		out.Table(columns, rows)
@@ -281,6 +299,10 @@ func (r *probeReport) summary(out *reports.Listing) {
 			out.Line("%sthreads could not be stopped there", text)
 			continue
 		}
+		if p.Kind == probe.KindWrite {
+			out.Line("%sshown %s", text, wording.Count(p.Hits, "time"))
+			continue
+		}
 		text += "reached " + wording.Count(p.Hits, "time")
 		if p.Missed > 0 {
 			text += fmt.Sprintf(", %s could not be observed", wording.Count(p.Missed, "return"))
@@ -294,9 +316,17 @@ func (r *probeReport) summary(out *reports.Listing) {
 	if l.Undecided > 0 {
 		out.Line("the condition had no value %s: %s", wording.Count(l.Undecided, "time"), l.Reason.Why())
 	}
+	for _, x := range l.Limits {
+		out.Line("limit: %s", x.Text)
+	}
 	text := fmt.Sprintf("%s of %s, by %s in moved code and %d at int3, in %v", wording.Count(uint64(len(l.Rows)), "row"), wording.Count(l.Arrivals, "arrival"),
 		wording.Count(uint64(l.Replay.Moved), "instruction"), l.Replay.Trapped, l.Elapsed.Round(time.Millisecond))
+	if len(l.Places) > 0 && l.Places[0].Kind == probe.KindWrite {
+		text = fmt.Sprintf("%s of %s, in %v", wording.Count(uint64(len(l.Rows)), "row"), wording.Count(l.Arrivals, "write"), l.Elapsed.Round(time.Millisecond))
+	}
 	switch {
+	case l.Cut && len(l.Places) > 0 && l.Places[0].Kind == probe.KindWrite:
+		text += "; there are more, --max 0 shows all"
 	case l.Cut:
 		text += "; the replay ended there, --max 0 shows all"
 	case uint64(len(l.Rows)) < l.Held:
@@ -317,7 +347,7 @@ func (r *probeReport) csv(w io.Writer) error {
 	for i, row := range cells {
 		x := &r.log.Rows[i]
 		line := []string{x.Moment.String(), fmt.Sprint(x.Moment.Thread), strconv.FormatUint(x.Moment.Ordinal, 10), strconv.FormatUint(x.Position, 10)}
-		for _, cell := range append([]string{r.where(x.Place)}, row...) {
+		for _, cell := range append([]string{r.whereRow(x)}, row...) {
 			line = append(line, reports.Clean(cell))
 		}
 		if err := out.Write(line); err != nil {
