@@ -23,7 +23,7 @@ type Answer struct {
 	Places []Place `json:"places,omitempty"`
 	// The rows of the form, in the order in which they happened.
 	Writes   []Write   `json:"writes,omitempty"`
-	Values   []Value   `json:"values,omitempty"`
+	Values   []Reading `json:"values,omitempty"`
 	Calls    []Call    `json:"calls,omitempty"`
 	Executed []Arrival `json:"executed,omitempty"`
 	Did      []Deed    `json:"did,omitempty"`
@@ -149,13 +149,13 @@ type Write struct {
 	Stack *evidence.Stack `json:"stack,omitempty"`
 }
 
-// Value is what an expression was from a moment on.
-type Value struct {
+// Reading is the value of an expression from a moment on. At the start of the recording the moment has no thread.
+type Reading struct {
 	Instant
 	// Thread changed it. Missing: it was so at the start of the span.
 	Thread uint32         `json:"thread,omitempty"`
 	Value  evidence.Value `json:"value"`
-	// Site is the line of the program that is responsible.
+	// Site is the line of the program that is responsible, By whose code it is, and Call the system call.
 	Site evidence.Site `json:"site"`
 	By   Author        `json:"by,omitempty"`
 	Call string        `json:"call,omitempty"`

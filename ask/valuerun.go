@@ -16,7 +16,7 @@ type valueRun struct {
 	calls   map[watchtrace.CallKey]string
 	// local: it has variables of a call, which began in the recording.
 	local bool
-	list  []Value
+	list  []Reading
 	// indices are the accesses of the list; -1: the start of the span.
 	indices []int
 	started bool
@@ -63,7 +63,7 @@ func (x *valueRun) first() {
 	x.started = true
 	v := x.memory.evaluate(x.subject)
 	if !x.local || x.begin >= 0 && !x.plan.Since(&x.log.Accesses[x.begin]) {
-		x.list, x.indices = append(x.list, Value{Value: v}), append(x.indices, -1)
+		x.list, x.indices = append(x.list, Reading{Value: v}), append(x.indices, -1)
 	}
 }
 
@@ -73,7 +73,7 @@ func (x *valueRun) add(i int) {
 		return
 	}
 	access := &x.log.Accesses[i]
-	row := Value{Instant: x.at(i), Thread: access.Thread, Value: v, Site: x.log.Contexts[access.Context].Site}
+	row := Reading{Instant: x.at(i), Thread: access.Thread, Value: v, Site: x.log.Contexts[access.Context].Site}
 	row.By, row.Call = authorOf(access, x.calls)
 	x.list, x.indices = append(x.list, row), append(x.indices, i)
 }

@@ -35,7 +35,7 @@ func WritePage(w io.Writer, p Page) error {
 	}
 	page := &htmlPage{Title: Clean(p.Title), Version: p.Version, Style: template.CSS(p.Style), Lead: htmlLineOf(say(class, p.Lead))}
 	for _, x := range p.Parts {
-		page.Sections = append(page.Sections, &htmlSection{ID: x.ID, Title: Clean(x.Title), Folded: x.Folded, Nodes: []htmlNode{{Body: x.Body}}})
+		page.Sections = append(page.Sections, &htmlSection{ID: x.ID, Title: Clean(x.Title), Short: Clean(x.Title), Folded: x.Folded, Nodes: []htmlNode{{Body: x.Body}}})
 	}
 	return writeHTML(w, page)
 }

@@ -36,7 +36,7 @@ func samples() map[string]*ask.Answer {
 	last.Writes = []ask.Write{{Instant: at(2, 4, 44), Thread: 2, Size: 4, Old: "1", New: "2", Site: plain, By: ask.ByCall, Call: "read",
 		Stack: &evidence.Stack{Frames: []evidence.Frame{{Site: plain}, {Index: 1, Site: site}}}}}
 	values := base(ask.FormValues, "booked")
-	values.Values = []ask.Value{{Value: evidence.Value{Text: "0"}}, {Instant: at(2, 4, 44), Thread: 2, Value: evidence.Value{Unavailable: hostile}, Site: plain, By: ask.ByProgram}}
+	values.Values = []ask.Reading{{Value: evidence.Value{Text: "0"}}, {Instant: at(2, 4, 44), Thread: 2, Value: evidence.Value{Unavailable: hostile}, Site: plain, By: ask.ByProgram}}
 	calls := base(ask.FormCalls, "book")
 	returned := at(2, 9, 60)
 	calls.Places = []ask.Place{{PC: 0x401156, Site: site, Hits: 2, Proof: evidence.Replayed, Left: 1}}
