@@ -21,7 +21,8 @@ type route struct {
 	counting bool
 
 	started bool   // the position's event has occurred
-	leg     int    // the current leg
+	legs    []Leg
+	leg     int    // the current one
 	left    uint64 // the steps, arrivals or accesses still to come
 }
 
@@ -43,28 +44,26 @@ func (r *route) countsFrom() evidence.Moment {
 
 // next handles a stop on the way. there: it is at the position.
 func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, err error) {
-	at := evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}
 	event := s.Kind == replay.StopEvent
 	if event && r.counts.PC != 0 && !r.counting && r.reaches(s, r.countsFrom()) {
 		r.counting = true
 		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
-		r.counts.Count = 0
-		if s.Moment.PC == r.counts.PC && s.Moment.Thread == r.counts.Thread && at == r.countsFrom() {
-			r.counts.Count = 1
-		}
 	}
 	switch {
 	case s.Kind == replay.StopEnd:
 		if r.counting {
-			r.counts.Count += s.Arrivals
+			r.counts.Count = s.Arrivals
 		}
 		return plan, true, nil
 	case event && !r.started && r.reaches(s, r.to.Event):
 		r.started = true
-		r.begin()
-		if l := r.current(); l != nil && l.Kind == LegMoment && l.PC == s.Moment.PC {
-			r.left--
+		if len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment {
+			// The first instruction after the event is the start of the other legs.
+			r.legs = append([]Leg{{Kind: LegSteps, Thread: r.to.Event.Thread, Count: 1}}, r.to.Legs...)
+		} else {
+			r.legs = r.to.Legs
 		}
+		r.begin()
 	case r.started:
 		if err := r.progress(s); err != nil {
 			return plan, false, err
@@ -76,7 +75,7 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 	}
 	if r.started && r.current() == nil {
 		if r.counting {
-			r.counts.Count += s.Arrivals
+			r.counts.Count = s.Arrivals
 		}
 		return plan, true, nil
 	}
@@ -88,16 +87,16 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 	return r.plan(), false, nil
 }
 
-// reaches reports whether the stop is at an event, or after it in the same call.
+// reaches reports whether the stop is at an event.
 func (r *route) reaches(s *replay.DebugStop, e evidence.Moment) bool {
-	return s.Moment.Thread == e.Thread && s.Moment.Ordinal >= e.Ordinal
+	return s.Moment.Thread == e.Thread && s.Moment.Ordinal == e.Ordinal
 }
 
 func (r *route) current() *Leg {
-	if r.leg >= len(r.to.Legs) {
+	if r.leg >= len(r.legs) {
 		return nil
 	}
-	return &r.to.Legs[r.leg]
+	return &r.legs[r.leg]
 }
 
 // begin starts the current leg.
@@ -161,8 +160,11 @@ func (r *route) plan() replay.DebugPlan {
 
 // isHit reports whether a stop is one of the base plan.
 func (r *route) isHit(s *replay.DebugStop) bool {
-	if s.Kind == replay.StopWatch {
+	switch s.Kind {
+	case replay.StopWatch:
 		return s.Watch < len(r.base.Watches)
+	case replay.StopEvent:
+		return false // the thread has not arrived yet
 	}
 	return slices.Contains(r.base.Breakpoints, s.Moment.PC)
 }

@@ -15,8 +15,8 @@ import (
 
 // Debugging stops a replay where a debugger asks. Nothing that it does changes the program's state.
 type Debugging struct {
-	// Events are Moments without a PC where the process stops. The thread stops at its first instruction
-	// of the program after the event.
+	// Events are Moments without a PC where the process stops. The thread is still in the recording library: a step leads
+	// to its first instruction of the program after the event.
 	Events []evidence.Moment
 	// Begin is in force from the program's start.
 	Begin DebugPlan
@@ -209,21 +209,14 @@ func (d *debugging) armWatches(t *tracee.Thread) error {
 	return d.c.WatchRegisters.ArmWatches(t.TID)
 }
 
-// atEvent handles a thread that continues after an event where the process is to stop. All threads are stopped.
-func (d *debugging) atEvent(t *tracee.Thread) error {
-	regs, err := ptrace.GetRegisters(t.TID)
-	if err != nil {
+// atEvent handles a thread that has done an event where the process is to stop, and asks the engine's question on it.
+func (d *debugging) atEvent(t *tracee.Thread, s *tracee.SignalStop) error {
+	answered := s.Regs
+	answered.Rax, answered.Orig_rax = 1, ^uint64(0)
+	if err := ptrace.SetRegisters(t.TID, &answered); err != nil {
 		return err
 	}
-	if inside, err := d.c.InLibrary(regs.Rip); err != nil {
-		return err
-	} else if !inside {
-		return d.stop(t, StopEvent)
-	}
-	if err := d.follow(t, StopEvent); err != nil {
-		return err
-	}
-	return d.c.goOn()
+	return d.stop(t, StopEvent)
 }
 
 // follow steps a thread to the next instruction of the program that it arrives at.

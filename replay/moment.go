@@ -48,6 +48,12 @@ func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.answer(t, s, 1)
 	}
+	if hook.debug {
+		if err := c.hooks.next(t, evidence.Moment{}); err != nil {
+			return err
+		}
+		return c.debugging.atEvent(t, s)
+	}
 	if c.hooks.armed && !hook.Every {
 		return &MomentError{hook.At, fmt.Sprintf("thread %d reached its next event before", hook.At.Thread)}
 	}
@@ -129,12 +135,6 @@ func (c *controller) arrived(t *tracee.Thread) error {
 			return err
 		}
 		return c.goOn()
-	}
-	if hook.debug {
-		if err := c.hooks.next(t, hook.At); err != nil {
-			return err
-		}
-		return c.debugging.atEvent(t)
 	}
 	if hook.walk != nil {
 		if more, err := c.walkOn(t, hook.walk); err != nil || !more {

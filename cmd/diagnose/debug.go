@@ -16,13 +16,20 @@ import (
 
 	"diagnose/debug"
 	"diagnose/debug/gdbserver"
+	"diagnose/evidence"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
 
+// The values of --at besides moments.
+const (
+	atBegin = "begin"
+	atEnd   = "end"
+)
+
 // debugFlags are the flags of debug.
 type debugFlags struct {
-	gdb           string
+	gdb, at       string
 	server, stdio bool
 }
 
@@ -67,8 +74,10 @@ Exit status:
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
+	flags.StringVar(&f.at, "at", atEnd, "open it at this `moment`, which reports name, or begin, or end")
 	flags.StringVar(&f.gdb, "gdb", "gdb", "the gdb to start")
 	flags.BoolVar(&f.server, "server", false, "start no gdb: print the socket to connect to, and wait")
+	complete(c, "at", cobra.NoFileCompletions)
 	flags.BoolVar(&f.stdio, "stdio", false, "start no gdb: serve on standard input and output")
 	return c
 }
@@ -93,11 +102,27 @@ func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []st
 		// Ctrl-C is for gdb, which interrupts the program.
 		ctx = context.WithoutCancel(ctx)
 	}
+	var moment evidence.Moment
+	if f.at != atBegin && f.at != atEnd {
+		if moment, err = evidence.ParseMoment(f.at); err != nil {
+			return usagef("--at: %w", err)
+		}
+	}
 	session, err := openSession(ctx, c.Context(), rec)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
+	switch f.at {
+	case atEnd:
+	case atBegin:
+		err = session.Go(session.Begin())
+	default:
+		err = session.Go(debug.PositionOf(moment))
+	}
+	if err != nil {
+		return err
+	}
 	s := &gdbserver.Server{Session: session, Program: string(rec.Manifest.Program.Path), Causes: causesOf(rec)}
 	if f.stdio {
 		return s.Serve(ctx, stdio{})
