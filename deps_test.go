@@ -70,6 +70,8 @@ var allowed = map[string]string{
 	"probe/blocks":             "",
 	"probe/declare":            "image/debuginfo image/value",
 	"probe/sandbox":            "image/debuginfo image/object internal/procmaps",
+	"debug/mi":                 "",
+	"debug/dapserver":          "debug debug/mi",
 	"image/x86/transfer":       "image/x86",
 	"image/x86/heights":        "image/x86",
 	"flow":                     "image image/x86 image/x86/transfer replay replay/record replay/record/eventlog",
@@ -90,7 +92,7 @@ var allowed = map[string]string{
 	"reports/tracker":     "reports internal/privatefile",
 	"fleet/privateroot":   "image/object replay/record replay/record/eventlog",
 	"corpus/nightly":      "corpus evidence/suppress reports reports/tracker corpus/analysis",
-	"cmd/diagnose":        "agent ask ask/show corpus evidence/suppress internal/procmaps fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work fleet/page fleet/collect fleet/collect/spool fleet/collect/corestream debug debug/gdbserver probe/blocks probe/sandbox",
+	"cmd/diagnose":        "agent ask ask/show corpus evidence/suppress internal/procmaps fleet/privateroot replay/explore image image/expression diagnosis/driver internal/instrument internal/privatefile corpus/nightly probe replay/record replay reports reports/tracker watchtrace diagnosis/verdict replay/launch replay/record/eventlog replay/record/integrity replay/recorder replay/recorder/sites fleet/engine fleet/share fleet/work fleet/page fleet/collect fleet/collect/spool fleet/collect/corestream debug debug/gdbserver probe/blocks probe/sandbox debug/dapserver debug/mi",
 	"corpus/analysis":     "corpus evidence/signature reports",
 	"fleet/work":          "corpus corpus/analysis corpus/nightly fleet/engine fleet/privateroot image/object replay/record",
 	"fleet/engine":        "",
@@ -148,6 +150,7 @@ var allowed = map[string]string{
 
 	"image/allocator/allocatortest": "image image/allocator internal/crashtest",
 	"reports/tracker/trackertest":   "",
+	"debug/debugtest":               "debug debug/gdbserver internal/recordtest replay replay/record",
 	"replay/tracee/traceetest":      "agent replay/tracee",
 }
 

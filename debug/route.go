@@ -20,7 +20,7 @@ type route struct {
 	// counting: the event has occurred.
 	counting bool
 
-	started bool   // the position's event has occurred
+	started bool // the position's event has occurred
 	legs    []Leg
 	leg     int    // the current one
 	left    uint64 // the steps, arrivals or accesses still to come

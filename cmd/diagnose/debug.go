@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"diagnose/debug"
+	"diagnose/debug/dapserver"
 	"diagnose/debug/gdbserver"
+	"diagnose/debug/mi"
 	"diagnose/evidence"
 	"diagnose/replay"
 	"diagnose/replay/record"
@@ -29,8 +31,9 @@ const (
 
 // debugFlags are the flags of debug.
 type debugFlags struct {
-	gdb, at       string
-	server, stdio bool
+	gdb, at string
+	// At most one is set.
+	server, stdio, dap bool
 }
 
 func newDebug() *cobra.Command {
@@ -50,7 +53,8 @@ Commands in gdb, besides gdb's own:
     monitor when           the moment where the program is stopped
     monitor cause          the cause of the failure, with the moment of each step
 
---server only serves, and prints the name of a socket; --stdio serves on standard
+--dap serves an editor, which starts it as its debug adapter: docs/debug.md has the
+configuration. --server only serves, and prints the name of a socket; --stdio serves on standard
 input and output, as in gdb's 'target remote | diagnose debug --stdio RECORDING'.
 ` + foreignHelp + `
 Exit status:
@@ -76,6 +80,7 @@ Exit status:
 	flags.SortFlags = false
 	flags.StringVar(&f.at, "at", atEnd, "open it at this `moment`, which reports name, or begin, or end")
 	flags.StringVar(&f.gdb, "gdb", "gdb", "the gdb to start")
+	flags.BoolVar(&f.dap, "dap", false, "serve an editor by the Debug Adapter Protocol on standard input and output")
 	flags.BoolVar(&f.server, "server", false, "start no gdb: print the socket to connect to, and wait")
 	complete(c, "at", cobra.NoFileCompletions)
 	flags.BoolVar(&f.stdio, "stdio", false, "start no gdb: serve on standard input and output")
@@ -83,10 +88,10 @@ Exit status:
 }
 
 func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []string) error {
-	if f.server && f.stdio {
-		return usagef("--server and --stdio exclude each other")
+	if f.server && f.stdio || f.server && f.dap || f.stdio && f.dap {
+		return usagef("--server, --stdio and --dap exclude each other")
 	}
-	if (f.server || f.stdio) && len(arguments) > 0 {
+	if (f.server || f.stdio || f.dap) && len(arguments) > 0 {
 		return usagef("arguments for gdb, and no gdb is started")
 	}
 	rec, err := openRecording(c.Context(), dir)
@@ -98,7 +103,7 @@ func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []st
 		return err
 	}
 	ctx := c.Context()
-	if !f.server && !f.stdio {
+	if !f.server && !f.stdio && !f.dap {
 		// Ctrl-C is for gdb, which interrupts the program.
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -169,13 +174,16 @@ func (f *debugFlags) serve(ctx context.Context, s *gdbserver.Server, arguments [
 	served := make(chan error, 1)
 	go func() { served <- serveOne(ctx, listener, s) }()
 	if f.server {
-		say(fmt.Sprintf("connect with: gdb -iex 'set sysroot /' -ex 'target remote %s' %s", path, shellQuote(s.Program)))
+		say(fmt.Sprintf("connect with: gdb -iex 'set sysroot /' -iex 'set remotetimeout 3600' -ex 'target remote %s' %s", path, shellQuote(s.Program)))
 		select {
 		case err := <-served:
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	if f.dap {
+		return f.serveEditor(ctx, path, s)
 	}
 	gdb := exec.CommandContext(ctx, f.gdb, gdbArguments(path, s.Program, arguments)...)
 	gdb.Stdin, gdb.Stdout, gdb.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -187,6 +195,15 @@ func (f *debugFlags) serve(ctx context.Context, s *gdbserver.Server, arguments [
 		return err
 	}
 	return nil
+}
+
+// serveEditor serves an editor, by a gdb that is connected to the socket.
+func (f *debugFlags) serveEditor(ctx context.Context, path string, s *gdbserver.Server) error {
+	start := func(on func(mi.Record)) (*mi.GDB, error) {
+		return mi.Start(f.gdb, gdbArguments(path, s.Program, []string{"-iex", "set mi-async on", "-iex", "set breakpoint pending on"}), on)
+	}
+	editor := &dapserver.Server{Start: start, Causes: s.Causes}
+	return editor.Serve(ctx, os.Stdin, os.Stdout)
 }
 
 func serveOne(ctx context.Context, listener net.Listener, s *gdbserver.Server) error {
@@ -211,6 +228,7 @@ func gdbArguments(socket, program string, arguments []string) []string {
 		"-iex", "set auto-load safe-path $debugdir:$datadir/auto-load",
 		"-iex", "set sysroot /",
 		"-iex", "set confirm off",
+		"-iex", "set remotetimeout 3600", // a replay may be long
 		"-iex", "set startup-with-shell off",
 		"-iex", pythonOf(gdbCommands)}
 	return slices.Concat(own, []string{"-ex", "target remote " + socket}, arguments, []string{program})
@@ -246,8 +264,8 @@ WhoWrote()
 `
 
 // causesOf returns what diagnoses a recording.
-func causesOf(rec *record.Recording) func(context.Context) ([]gdbserver.Cause, error) {
-	return func(ctx context.Context) ([]gdbserver.Cause, error) { return diagnoseRecording(ctx, rec) }
+func causesOf(rec *record.Recording) func(context.Context) ([]debug.Cause, error) {
+	return func(ctx context.Context) ([]debug.Cause, error) { return diagnoseRecording(ctx, rec) }
 }
 
 var _ io.ReadWriter = stdio{}

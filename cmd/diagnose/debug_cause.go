@@ -3,23 +3,23 @@ package main
 import (
 	"context"
 
-	"diagnose/debug/gdbserver"
+	"diagnose/debug"
 	"diagnose/diagnosis/driver"
 	"diagnose/replay/record"
 )
 
 // diagnoseRecording returns the causes and leads of a recorded failure.
-func diagnoseRecording(ctx context.Context, rec *record.Recording) ([]gdbserver.Cause, error) {
+func diagnoseRecording(ctx context.Context, rec *record.Recording) ([]debug.Cause, error) {
 	request := driver.Request{Recordings: []string{rec.Dir}, Opened: map[string]*record.Recording{rec.Dir: rec}}
 	result, err := driver.Crash(ctx, request)
 	if err != nil || result.Diagnosis == nil {
 		return nil, err
 	}
-	var list []gdbserver.Cause
+	var list []debug.Cause
 	for c := range result.Diagnosis.Told() {
-		x := gdbserver.Cause{Summary: c.Summary, Proof: c.Proof}
+		x := debug.Cause{Summary: c.Summary, Proof: c.Proof}
 		for _, step := range c.Story {
-			y := gdbserver.CauseStep{Text: step.Text, Proof: step.Proof}
+			y := debug.CauseStep{Text: step.Text, Proof: step.Proof, Site: step.Site}
 			if step.Access != nil {
 				y.Moment = step.Access.Moment
 			}

@@ -1,84 +1,32 @@
 package gdbserver_test
 
 import (
-	"errors"
-	"net"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
 
-	"diagnose/debug"
-	"diagnose/debug/gdbserver"
+	"diagnose/debug/debugtest"
 	"diagnose/internal/recordtest"
-	"diagnose/replay"
-	"diagnose/replay/record"
 )
 
 func TestMain(m *testing.M) { recordtest.Main(m) }
 
-// errNoGDB says that there is no gdb to test with.
-var errNoGDB = errors.New("there is no gdb")
-
-func findGDB() (string, error) {
-	path, err := exec.LookPath("gdb")
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", errNoGDB
-	}
-	return path, err
-}
-
 // gdb records a program of package debug's testdata, and returns what gdb prints for commands.
 func gdb(t *testing.T, source, compiler, level string, commands ...string) string {
 	t.Helper()
-	path, err := findGDB()
-	if errors.Is(err, errNoGDB) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	exe := filepath.Join(dir, "program")
-	if out, err := exec.Command(compiler, "-g", level, "-pthread", "-o", exe, filepath.Join("..", "testdata", source)).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	rec, err := record.Open(recordtest.RecordProgram(t, exe, nil, "", "SIGSEGV").Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rec.Close() })
-	s, err := debug.Open(t.Context(), rec, replay.Common{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	socket := filepath.Join(dir, "socket")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	served := make(chan error, 1)
-	go func() {
-		c, err := listener.Accept()
-		if err == nil {
-			defer c.Close()
-			err = (&gdbserver.Server{Session: s, Program: exe}).Serve(t.Context(), c)
-		}
-		served <- err
-	}()
-	arguments := []string{"-nx", "-q", "-batch", "-iex", "set sysroot /", "-iex", "set width 0", "-ex", "target remote " + socket}
+	served := debugtest.Serve(t, source, compiler, level)
+	arguments := []string{"-nx", "-q", "-batch", "-iex", "set sysroot /", "-iex", "set width 0", "-ex", "target remote " + served.Socket}
 	for _, c := range commands {
 		arguments = append(arguments, "-ex", c)
 	}
-	command := exec.Command(path, append(arguments, exe)...)
+	command := exec.Command(served.GDB, append(arguments, served.Program)...)
 	time.AfterFunc(2*time.Minute, func() { command.Process.Kill() })
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := <-served; err != nil {
+	if err := <-served.Ended; err != nil {
 		t.Error(err)
 	}
 	return string(out)

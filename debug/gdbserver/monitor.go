@@ -14,20 +14,6 @@ import (
 	"diagnose/replay"
 )
 
-// Cause is a statement of the diagnosis with its steps.
-type Cause struct {
-	Summary string
-	Proof   evidence.Proof
-	Steps   []CauseStep
-}
-
-// CauseStep is a step of a Cause. Moment has no thread if it is not known.
-type CauseStep struct {
-	Text   string
-	Proof  evidence.Proof
-	Moment evidence.Moment
-}
-
 const monitorHelp = `monitor when              the moment: THREAD:EVENT:PC:COUNT
 monitor goto MOMENT       where 'continue' leads next; also begin, end
 monitor who-wrote ADDRESS SIZE   the last store to a word before here

@@ -20,7 +20,7 @@ type Server struct {
 	// Program is the path of the executable.
 	Program string
 	// Causes diagnoses the recording; nil: it cannot be diagnosed here.
-	Causes func(ctx context.Context) ([]Cause, error)
+	Causes func(ctx context.Context) ([]debug.Cause, error)
 
 	out      io.Writer
 	acks     bool

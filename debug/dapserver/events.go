@@ -1,0 +1,161 @@
+package dapserver
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-dap"
+
+	"diagnose/debug"
+	"diagnose/debug/mi"
+)
+
+// heard handles gdb's output that is no result.
+func (s *Server) heard(r mi.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := r.Kind == '~' || r.Kind == '@' // of gdb, or of its connection
+	switch {
+	case text && s.console != nil:
+		s.console.WriteString(r.Text)
+	case text && s.configured:
+		s.say("console", r.Text)
+	case r.Kind == '*' && r.Class == "stopped":
+		s.stopped = r.Results
+		if s.configured {
+			s.tellStop()
+		}
+	}
+}
+
+// say sends text to the editor's console.
+func (s *Server) say(category, text string) {
+	s.send(&dap.OutputEvent{Event: event("output"), Body: dap.OutputEventBody{Category: category, Output: text}})
+}
+
+// configure reports the stop at which the recording was opened.
+func (s *Server) configure() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configured = true
+	if s.stopped != nil {
+		s.tellStop()
+	}
+}
+
+// tellStop reports a stop. The lock is held.
+func (s *Server) tellStop() {
+	x := &dap.StoppedEvent{Event: event("stopped")}
+	x.Body.ThreadId, _ = strconv.Atoi(s.stopped.Text("thread-id"))
+	x.Body.AllThreadsStopped = true
+	signal := s.stopped.Text("signal-name")
+	switch reason := s.stopped.Text("reason"); reason {
+	case "breakpoint-hit":
+		x.Body.Reason = "breakpoint"
+		if n, err := strconv.Atoi(s.stopped.Text("bkptno")); err == nil {
+			x.Body.HitBreakpointIds = []int{n}
+		}
+	case "watchpoint-trigger", "access-watchpoint-trigger":
+		x.Body.Reason = "data breakpoint"
+	case "no-history":
+		x.Body.Reason, x.Body.Description = "step", "no more of the recording"
+	case "signal-received":
+		switch signal {
+		case "SIGINT":
+			x.Body.Reason = "pause"
+		case "0":
+			x.Body.Reason = "goto"
+		default:
+			s.exception(x, signal)
+		}
+	case "": // the stop when gdb connected: the recording's end
+		s.exception(x, "the end of the recording")
+	default:
+		x.Body.Reason = "step"
+	}
+	s.send(x)
+}
+
+func (s *Server) exception(x *dap.StoppedEvent, what string) {
+	x.Body.Reason, x.Body.Description, x.Body.Text = "exception", what, what
+	if text := s.causesText(); text != "" {
+		x.Body.Text += ": " + text
+	}
+}
+
+// diagnose finds the causes, and tells them when they are known.
+func (s *Server) diagnose(ctx context.Context) {
+	causes, err := s.Causes(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.causes, s.causesError, s.diagnosed = causes, err, true
+	s.say("important", s.causesText()+"\n")
+	if len(causes) > 0 {
+		s.send(&dap.ThreadEvent{Event: event("thread"), Body: dap.ThreadEventBody{Reason: "started", ThreadId: causesThread}})
+	}
+}
+
+// causesText has a line for each cause; empty: they are not known yet.
+func (s *Server) causesText() string {
+	switch {
+	case !s.diagnosed:
+		return ""
+	case s.causesError != nil:
+		return "the diagnosis failed: " + s.causesError.Error()
+	case len(s.causes) == 0:
+		return "no cause was found"
+	}
+	var lines []string
+	for _, c := range s.causes {
+		lines = append(lines, fmt.Sprintf("%s: %s", c.Proof, c.Summary))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s *Server) exceptionInfo(r *dap.ExceptionInfoRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &dap.ExceptionInfoResponse{Response: response(r)}
+	x.Body = dap.ExceptionInfoResponseBody{ExceptionId: "failure", BreakMode: "always", Description: s.causesText()}
+	if signal := s.stopped.Text("signal-name"); signal != "" {
+		x.Body.ExceptionId = signal
+	}
+	if !s.diagnosed {
+		x.Body.Description = "The diagnosis is still running; the console will have its result."
+	}
+	s.send(x)
+	return nil
+}
+
+// causesThread is the number of a thread that the program does not have: its frames are the steps of the causes.
+const causesThread = 1 << 20
+
+// causeFrames are the steps of the causes as frames, which an editor shows and jumps to.
+func (s *Server) causeFrames() []dap.StackFrame {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []dap.StackFrame
+	for _, c := range s.causes {
+		list = append(list, dap.StackFrame{Id: len(list) + 1, Name: fmt.Sprintf("%s: %s", c.Proof, c.Summary), PresentationHint: "label"})
+		for i := range c.Steps {
+			list = append(list, causeFrame(&c.Steps[i], len(list)+1))
+		}
+	}
+	return list
+}
+
+func causeFrame(step *debug.CauseStep, id int) dap.StackFrame {
+	f := dap.StackFrame{Id: id, Name: fmt.Sprintf("%s (%s)", step.Text, step.Proof)}
+	if step.Moment.Thread != 0 {
+		f.Name += "; goto " + step.Moment.String()
+	}
+	if x := step.Site; x != nil && x.File != "" {
+		f.Source, f.Line = source(x.File), x.Line
+	}
+	return f
+}

@@ -1,0 +1,81 @@
+package debugtest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"diagnose/debug"
+	"diagnose/debug/gdbserver"
+	"diagnose/internal/recordtest"
+	"diagnose/replay"
+	"diagnose/replay/record"
+)
+
+// ErrNoGDB says that there is no gdb to test with.
+var ErrNoGDB = errors.New("there is no gdb")
+
+// FindGDB returns gdb's path, or ErrNoGDB.
+func FindGDB() (string, error) {
+	path, err := exec.LookPath("gdb")
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", ErrNoGDB
+	}
+	return path, err
+}
+
+// Served is a recording that a server shows one debugger.
+type Served struct {
+	GDB, Program, Socket string
+	// Ended receives the server's error, or nil, when the debugger has left.
+	Ended chan error
+}
+
+// Serve records a program of package debug's testdata, which fails by SIGSEGV, and serves it. The test is skipped if
+// there is no gdb.
+func Serve(t testing.TB, source, compiler, level string) *Served {
+	t.Helper()
+	gdb, err := FindGDB()
+	if errors.Is(err, ErrNoGDB) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	x := &Served{GDB: gdb, Program: filepath.Join(dir, "program"), Socket: filepath.Join(dir, "socket"), Ended: make(chan error, 1)}
+	path, err := filepath.Abs(filepath.Join("..", "testdata", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(compiler, "-g", level, "-pthread", "-o", x.Program, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	rec, err := record.Open(recordtest.RecordProgram(t, x.Program, nil, "", "SIGSEGV").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	s, err := debug.Open(context.WithoutCancel(t.Context()), rec, replay.Common{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	ctx := context.WithoutCancel(t.Context()) // which ends before the functions of t.Cleanup
+	listener, err := net.Listen("unix", x.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		c, err := listener.Accept()
+		if err == nil {
+			defer c.Close()
+			err = (&gdbserver.Server{Session: s, Program: x.Program}).Serve(ctx, c)
+		}
+		x.Ended <- err
+	}()
+	return x
+}
