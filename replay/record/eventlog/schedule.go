@@ -185,6 +185,23 @@ func (s Schedule) Events() map[uint32]uint64 {
 	return counts
 }
 
+// Common returns the number of events by thread of the longest beginning that two schedules share.
+func (s Schedule) Common(t Schedule) map[uint32]uint64 {
+	counts := map[uint32]uint64{}
+	var left, right uint32 // events of the turns s[i] and t[j] that were counted
+	for i, j := 0, 0; i < len(s) && j < len(t) && s[i].Thread == t[j].Thread; {
+		n := min(s[i].Events-left, t[j].Events-right)
+		counts[s[i].Thread] += uint64(n)
+		if left += n; left == s[i].Events {
+			i, left = i+1, 0
+		}
+		if right += n; right == t[j].Events {
+			j, right = j+1, 0
+		}
+	}
+	return counts
+}
+
 // String returns the text form: one turn a line, "THREAD EVENTS".
 func (s Schedule) String() string {
 	var b strings.Builder

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,28 @@ func TestSchedule(t *testing.T) {
 }
 
 // A replayed process finds in the image what the log holds.
+// TestCommon: two schedules share a beginning however it is cut into turns.
+func TestCommon(t *testing.T) {
+	for _, x := range []struct {
+		a, b Schedule
+		want map[uint32]uint64
+	}{
+		{nil, Schedule{{1, 3}}, map[uint32]uint64{}},
+		{Schedule{{1, 3}, {2, 1}}, Schedule{{1, 3}, {2, 1}}, map[uint32]uint64{1: 3, 2: 1}},
+		{Schedule{{1, 3}, {2, 4}}, Schedule{{1, 2}, {1, 1}, {2, 1}, {3, 1}}, map[uint32]uint64{1: 3, 2: 1}},
+		{Schedule{{1, 3}, {2, 4}}, Schedule{{1, 2}, {2, 4}}, map[uint32]uint64{1: 2}},
+		{Schedule{{1, 0}, {2, 4}}, Schedule{{2, 4}}, map[uint32]uint64{}},
+		{Schedule{{1, 1}}, Schedule{{2, 1}}, map[uint32]uint64{}},
+	} {
+		for range 2 {
+			if got := x.a.Common(x.b); !maps.Equal(got, x.want) {
+				t.Errorf("%v and %v: %v, want %v", x.a, x.b, got, x.want)
+			}
+			x.a, x.b = x.b, x.a
+		}
+	}
+}
+
 func TestImage(t *testing.T) {
 	l := mustReadLog(t, logBytes(t, sampleEvents()))
 	s, _ := l.Schedule()
