@@ -15,7 +15,7 @@ func ExampleCause_Prove() {
 	cause := evidence.Cause{Kind: evidence.CauseBadValue, Proof: evidence.Replayed, Experiments: []evidence.Experiment{again, skipped}}
 	fmt.Println(cause.Prove(claim))
 
-	cause.Experiments[1].Check = &evidence.FailingCheck{Place: 0x401100, Recorded: 1, Arrivals: 1, After: evidence.CheckedValue{Good: true}}
+	cause.Experiments[1].Check = &evidence.FailingCheck{Place: 0x401100, Recorded: 1, Arrivals: 1, Again: 1, After: evidence.CheckedValue{Good: true}}
 	fmt.Println(cause.Prove(claim), cause.Proof)
 	// Output:
 	// evidence: not proved: it is required that the failing check was evaluated again, and came out the other way

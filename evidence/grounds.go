@@ -35,6 +35,9 @@ type FailingCheck struct {
 	// thread did in the changed run.
 	Recorded uint64 `json:"recorded"`
 	Arrivals uint64 `json:"arrivals"`
+	// Again is how many of the arrivals were after the change. Those before are the recorded run's, and tell nothing of the
+	// change.
+	Again uint64 `json:"again"`
 	// Before is what the check found without the change, After with it.
 	Before CheckedValue `json:"before"`
 	After  CheckedValue `json:"after"`
@@ -132,7 +135,7 @@ func (c *Cause) broken(e *Experiment, thing string) ProofRule {
 	if !c.unchanged(!e.Expect) {
 		return RuleRecorded
 	}
-	if x := e.Check; x == nil || x.Arrivals == 0 && x.Guard != thing || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
+	if x := e.Check; x == nil || x.Again == 0 && x.Guard != thing || x.Before.Good == x.After.Good || x.After.Good == e.Expect {
 		return RuleCheck
 	}
 	if in := e.Check.Inputs; len(in) > 0 && !slices.Contains(in, thing) {

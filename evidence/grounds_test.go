@@ -12,7 +12,7 @@ func provable() (Cause, Event) {
 	change := claim
 	return Cause{Kind: CauseBadValue, Summary: "set (a.c:3) gave limit its bad value 0", Proof: Replayed, Experiments: []Experiment{
 		{What: "the recorded run again", Failed: 3, Runs: 3, Expect: true, Control: true},
-		{What: "the store skipped", Runs: 3, Change: &change, Check: &FailingCheck{Place: 0x401100, Recorded: 1, Arrivals: 1, After: CheckedValue{Good: true}}},
+		{What: "the store skipped", Runs: 3, Change: &change, Check: &FailingCheck{Place: 0x401100, Recorded: 1, Arrivals: 1, Again: 1, After: CheckedValue{Good: true}}},
 	}}, claim
 }
 
@@ -38,9 +38,9 @@ func TestProve(t *testing.T) {
 		"the recorded run did not fail again": {func(c *Cause, _ *Event) { c.Experiments[0].Failed = 2 }, RuleRecorded},
 		"the recorded run was changed":        {func(c *Cause, _ *Event) { c.Experiments[0].Control = false }, RuleRecorded},
 		"the check was not seen":              {func(c *Cause, _ *Event) { c.Experiments[1].Check = nil }, RuleCheck},
-		"the check was not evaluated again":   {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals = 0 }, RuleCheck},
-		"another value guards the check":      {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals, c.Experiments[1].Check.Guard = 0, "other" }, RuleCheck},
-		"the value guards the check":          {func(c *Cause, _ *Event) { c.Experiments[1].Check.Arrivals, c.Experiments[1].Check.Guard = 0, "limit" }, ""},
+		"the check was not evaluated again":   {func(c *Cause, _ *Event) { c.Experiments[1].Check.Again = 0 }, RuleCheck},
+		"another value guards the check":      {func(c *Cause, _ *Event) { c.Experiments[1].Check.Again, c.Experiments[1].Check.Guard = 0, "other" }, RuleCheck},
+		"the value guards the check":          {func(c *Cause, _ *Event) { c.Experiments[1].Check.Again, c.Experiments[1].Check.Guard = 0, "limit" }, ""},
 		"its value does not reach the check":  {func(c *Cause, _ *Event) { c.Experiments[1].Check.Inputs = []string{"other"} }, RuleFlow},
 		"its value reaches the check":         {func(c *Cause, _ *Event) { c.Experiments[1].Check.Inputs = []string{"other", "limit"} }, ""},
 		"the program's own decision":          {func(c *Cause, _ *Event) { c.Decision = true }, RuleDecision},

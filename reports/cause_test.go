@@ -33,7 +33,7 @@ func raceCause() evidence.Cause {
 		Experiments: []evidence.Experiment{
 			{What: "the recorded order", Failed: 5, Runs: 5, Expect: true, Outcome: "SIGABRT in withdraw", Control: true},
 			{What: "the order forbidden", Failed: 0, Runs: 5, Outcome: "exit status 0", Change: &order,
-				Check: &evidence.FailingCheck{Place: 0x401260, Recorded: 1, Arrivals: 1, After: evidence.CheckedValue{Good: true}}},
+				Check: &evidence.FailingCheck{Place: 0x401260, Recorded: 1, Arrivals: 1, Again: 1, After: evidence.CheckedValue{Good: true}}},
 			{What: "the order forced on a passing run", Runs: 1, Expect: true, Undecided: "the call read has no result in the log"}}}
 	if err := c.Prove(order); err != nil {
 		panic(err)

@@ -215,6 +215,8 @@ type tested struct {
 	doubtful bool
 	// unsettled: the failure came without the signal, which leaves the order as it was.
 	unsettled bool
+	// needless: the failing check was passed before the access that the order says has to come first.
+	needless bool
 	// unlogged: a replay has the accesses in another order than the logs.
 	unlogged bool
 }
@@ -280,6 +282,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 			}
 		case t.unlogged:
 			// An order that no replay has explains nothing.
+		case t.needless:
+			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
+				Text: fmt.Sprintf("%s at %s: threads pass the failing check before the write, too", c.Pattern, r.placesText(c))})
 		case t.cured:
 			if best == nil || r.contradicted(best) && !r.contradicted(t) {
 				best = t
@@ -417,6 +422,9 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		return r.testEarly(c)
 	}
 	t := &tested{candidate: c}
+	if t.needless = r.passesBefore(c); t.needless {
+		return t, nil
+	}
 	var passing *run
 	if c.PassingRun >= 0 && c.PassingRun < len(r.passing) {
 		passing = r.run(&r.passing[c.PassingRun])
@@ -537,7 +545,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if o.failing && !o.expect {
 		notRemoved(&e, states)
 	}
-	if turned && e.Check != nil && e.Check.Arrivals == 0 {
+	if turned && e.Check != nil && e.Check.Again == 0 {
 		e.Check.Guard = namesText(c.Variables)
 	}
 	return e, true

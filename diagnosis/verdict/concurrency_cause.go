@@ -72,12 +72,12 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 // prove makes a cause proved by the experiments that changed the order of a candidate's accesses.
 func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 	claim := r.orderEvent(c)
-	inputs := r.flowOf(c.Run).inputs(c)
+	flow := r.flowOf(c.Run)
 	for i := range out.Experiments {
 		if e := &out.Experiments[i]; !e.Control {
 			e.Change = &claim
 			if e.Check != nil {
-				e.Check.Inputs = inputs
+				e.Check.Inputs = flow.inputs(c, e.Check.Guard != "")
 			}
 		}
 	}

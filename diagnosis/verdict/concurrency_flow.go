@@ -83,14 +83,19 @@ func (r *race) checked(log *evidence.AccessLog) map[string]bool {
 }
 
 // inputs are what a cause may name that is proved, of a candidate: nil if it is not known what the check
-// reads. Of a pair one variable is enough.
-func (f *influence) inputs(c *patterns.Candidate) []string {
+// reads. Of a pair one variable is enough. turned: the candidate's variable kept the thread from the check. Then it counts only if the
+// check reads it as well: a flag that ends all work keeps every thread from every check.
+func (f *influence) inputs(c *patterns.Candidate, turned bool) []string {
 	if len(f.read) == 0 {
 		return nil
 	}
-	list := slices.Sorted(maps.Keys(f.reach))
+	names, has := f.reach, f.reaches(c)
+	if turned {
+		names, has = f.read, f.direct(c)
+	}
+	list := slices.Sorted(maps.Keys(names))
 	thing := namesText(c.Variables)
-	if f.reaches(c) && !slices.Contains(list, thing) {
+	if has && !slices.Contains(list, thing) {
 		list = append(list, thing)
 	}
 	return list

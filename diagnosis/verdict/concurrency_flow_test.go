@@ -49,18 +49,22 @@ t2 R item 0 @11
 		t.Error("what the check itself reads is not told from what leads there")
 	}
 	pair := &patterns.Candidate{Variables: []string{"item", "stats"}}
-	proves := func(c *patterns.Candidate) bool {
+	source := &patterns.Candidate{Variables: []string{"source"}}
+	proves := func(c *patterns.Candidate, turned bool) bool {
 		claim := evidence.Event{Thing: namesText(c.Variables), At: evidence.Moment{Thread: 3, Ordinal: 1}}
 		cause := evidence.Cause{Proof: evidence.Replayed, Experiments: []evidence.Experiment{
 			{Control: true, Expect: true, Failed: 1, Runs: 1},
-			{Runs: 1, Change: &claim, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1, After: evidence.CheckedValue{Good: true}, Inputs: f.inputs(c)}},
+			{Runs: 1, Change: &claim, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1, Again: 1, After: evidence.CheckedValue{Good: true}, Inputs: f.inputs(c, turned)}},
 		}}
 		return cause.Prove(claim) == nil
 	}
-	if !proves(item) || !proves(pair) || proves(stats) {
-		t.Errorf("item %v, item and stats %v, stats %v", proves(item), proves(pair), proves(stats))
+	if !proves(item, false) || !proves(pair, false) || proves(stats, false) || !proves(source, false) {
+		t.Errorf("item %v, item and stats %v, stats %v, source %v", proves(item, false), proves(pair, false), proves(stats, false), proves(source, false))
 	}
-	if r.Blame = nil; r.flowOf(0).inputs(stats) != nil {
+	if !proves(item, true) || !proves(pair, true) || proves(source, true) {
+		t.Errorf("of threads that were turned away: item %v, item and stats %v, source %v", proves(item, true), proves(pair, true), proves(source, true))
+	}
+	if r.Blame = nil; r.flowOf(0).inputs(stats, false) != nil {
 		t.Error("inputs are told of a check that is not known")
 	}
 }

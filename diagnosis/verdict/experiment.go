@@ -17,6 +17,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/replay"
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // trial is one replay's end, compared with the recorded failure.
@@ -71,10 +72,14 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 	var seen arrived
 	if r := w.reaching(); own && r.pc != 0 {
 		most := arrived{times: mostReached}
+		before, err := unchangedEvents(rec, opts.Schedule)
+		if err != nil {
+			return trial{undecided: err.Error()}
+		}
 		if r.recorded.times > 0 {
 			most = r.recorded
 		}
-		opts.Breaks = append([]replay.Break{r.counter(&seen, most)}, opts.Breaks...)
+		opts.Breaks = append([]replay.Break{r.counter(&seen, most, before)}, opts.Breaks...)
 	}
 	t := w.try(rec, opts)
 	if r := w.reaching(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
@@ -111,6 +116,19 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.check = w.reaching().check(&t, &seen, own)
 	}
 	return t
+}
+
+// unchangedEvents are how many events each thread has made where a schedule first differs from the recorded one. It is nil without a
+// schedule.
+func unchangedEvents(rec *record.Recording, changed eventlog.Schedule) (map[uint32]uint64, error) {
+	if changed == nil {
+		return nil, nil
+	}
+	recorded, err := rec.Log.Schedule()
+	if err != nil {
+		return nil, fmt.Errorf("the recorded order: %w", err)
+	}
+	return recorded.Common(changed), nil
 }
 
 // replayOf is a recording that is replayed while the failure of another one, or of the same,

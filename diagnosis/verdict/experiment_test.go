@@ -81,22 +81,22 @@ func TestSoFar(t *testing.T) {
 		t    trial
 		says string // empty: it came as far
 	}{
-		{"as often", at(3), trial{reached: arrived{3, 1, ""}}, ""},
-		{"less often", at(3), trial{reached: arrived{2, 1, ""}}, "it came to report (a.c:3) 2 times, and the recorded run 3 times"},
+		{"as often", at(3), trial{reached: arrived{times: 3, own: 1}}, ""},
+		{"less often", at(3), trial{reached: arrived{times: 2, own: 1}}, "it came to report (a.c:3) 2 times, and the recorded run 3 times"},
 		{"never", at(1), trial{}, "never, and the recorded run once"},
-		{"as often as one that passes", at(3, arrived{5, 1, ""}, arrived{2, 1, ""}), trial{reached: arrived{2, 1, ""}}, ""},
-		{"less often than those that pass", at(3, arrived{5, 1, ""}, arrived{2, 1, ""}), trial{reached: arrived{1, 1, ""}}, "once, and the recorded run 3 times"},
-		{"passing runs that cannot be replayed", unknown, trial{reached: arrived{1, 1, ""}}, "no replay"},
-		{"others in place of the thread that failed", at(3), trial{reached: arrived{3, 0, ""}}, "thread 2, which failed in the recorded run, came to report (a.c:3) never, and there once"},
-		{"others in its place, as in a run that passes", at(3, arrived{4, 0, ""}), trial{reached: arrived{3, 0, ""}}, ""},
-		{"others in its place, and a run that passes with it", at(3, arrived{1, 1, ""}), trial{reached: arrived{3, 0, ""}}, "thread 2"},
-		{"less often and without it, as no single run that passes", at(3, arrived{2, 1, ""}, arrived{4, 0, ""}), trial{reached: arrived{2, 0, ""}}, "it came to report (a.c:3) 2 times"},
+		{"as often as one that passes", at(3, arrived{times: 5, own: 1}, arrived{times: 2, own: 1}), trial{reached: arrived{times: 2, own: 1}}, ""},
+		{"less often than those that pass", at(3, arrived{times: 5, own: 1}, arrived{times: 2, own: 1}), trial{reached: arrived{times: 1, own: 1}}, "once, and the recorded run 3 times"},
+		{"passing runs that cannot be replayed", unknown, trial{reached: arrived{times: 1, own: 1}}, "no replay"},
+		{"others in place of the thread that failed", at(3), trial{reached: arrived{times: 3, own: 0}}, "thread 2, which failed in the recorded run, came to report (a.c:3) never, and there once"},
+		{"others in its place, as in a run that passes", at(3, arrived{times: 4, own: 0}), trial{reached: arrived{times: 3, own: 0}}, ""},
+		{"others in its place, and a run that passes with it", at(3, arrived{times: 1, own: 1}), trial{reached: arrived{times: 3, own: 0}}, "thread 2"},
+		{"less often and without it, as no single run that passes", at(3, arrived{times: 2, own: 1}, arrived{times: 4, own: 0}), trial{reached: arrived{times: 2, own: 0}}, "it came to report (a.c:3) 2 times"},
 		{"a failure behind main", behind, trial{events: 1, total: 9}, ""},
 		{"a place that was not seen, fewer events", at(0), trial{events: 8, total: 9}, "it made 8 events, and the recorded run 9"},
 		{"a place that was not seen, as many events", at(0), trial{events: 9, total: 9}, ""},
-		{"more often than is counted, fewer events", at(mostReached), trial{reached: arrived{mostReached, 1, ""}, events: 8, total: 9}, "8 events"},
-		{"more often than is counted", at(mostReached), trial{reached: arrived{mostReached, 1, ""}, events: 9, total: 9}, ""},
-		{"a place that could not be kept", at(3), trial{reached: arrived{1, 1, ""}, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
+		{"more often than is counted, fewer events", at(mostReached), trial{reached: arrived{times: mostReached, own: 1}, events: 8, total: 9}, "8 events"},
+		{"more often than is counted", at(mostReached), trial{reached: arrived{times: mostReached, own: 1}, events: 9, total: 9}, ""},
+		{"a place that could not be kept", at(3), trial{reached: arrived{times: 1, own: 1}, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
 	} {
 		if got := x.w.soFar(&x.t); x.says == "" && got != "" || !strings.Contains(got, x.says) {
 			t.Errorf("%s: %q, want %q", x.name, got, x.says)

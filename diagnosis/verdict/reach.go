@@ -50,18 +50,25 @@ type reach struct {
 // failed in the recorded run, and the value that was tested at the last of them, if it is known.
 type arrived struct {
 	times, own uint64
-	value      string
+	// again is how many of the thread's own were after the change.
+	again uint64
+	value string
 }
 
 // mostReached bounds how often a place is counted: each time costs a stop.
 const mostReached = 5000
 
-// counter makes a break that counts, until as many arrivals are seen as tell.
-func (r *reach) counter(seen *arrived, most arrived) replay.Break {
+// counter makes a break that counts, until as many arrivals are seen as tell. before are the events of each thread that were made
+// when the change came, if it is one of the schedule. What a thread does between two events may be before the change or after: only
+// the arrival at which the recorded run failed is after it then.
+func (r *reach) counter(seen *arrived, most arrived, before map[uint32]uint64) replay.Break {
 	return replay.Break{PC: r.pc, Do: func(s *replay.Stopped) error {
 		seen.times++
 		if s.Moment.Thread == r.thread {
 			seen.own++
+			if before == nil || s.Moment.Ordinal > before[r.thread] || r.recorded.own > 0 && seen.own >= r.recorded.own {
+				seen.again++
+			}
 		}
 		if r.tested != image.RIP {
 			regs, err := s.Registers()
@@ -82,13 +89,13 @@ func (r *reach) counter(seen *arrived, most arrived) replay.Break {
 // check compares what a run found at the place with what it found without the change. own: it is
 // of the failing recording. It is nil where the run was not seen there.
 func (r *reach) check(t *trial, seen *arrived, own bool) *evidence.FailingCheck {
-	c := &evidence.FailingCheck{Place: r.pc, Recorded: r.recorded.own, Arrivals: seen.own,
+	c := &evidence.FailingCheck{Place: r.pc, Recorded: r.recorded.own, Arrivals: seen.own, Again: seen.again,
 		Before: evidence.CheckedValue{Value: r.recorded.value}, After: evidence.CheckedValue{Value: seen.value, Good: !t.failed}}
 	switch {
 	case r.atEnd:
-		c.Recorded, c.Arrivals = 1, 1
+		c.Recorded, c.Arrivals, c.Again = 1, 1, 1
 	case !own && t.failed: // it came there, as it failed there
-		c.Before.Good, c.Recorded, c.Arrivals = true, 1, 1
+		c.Before.Good, c.Recorded, c.Arrivals, c.Again = true, 1, 1, 1
 	case !own || r.pc == 0 || r.recorded.own == 0 || slices.Contains(t.unbroken, r.pc):
 		return nil
 	}
@@ -309,6 +316,6 @@ func (w *work) countPassing() {
 }
 
 func (w *work) countIn(rec *record.Recording) (seen arrived, err error) {
-	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached})}})
+	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached}, nil)}})
 	return seen, err
 }

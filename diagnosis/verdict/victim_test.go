@@ -219,7 +219,7 @@ func TestUses(t *testing.T) {
 func TestContradicted(t *testing.T) {
 	again := evidence.Experiment{Runs: 3, Failed: 3, Expect: true, Control: true}
 	without := func(before, after string) evidence.Experiment {
-		return evidence.Experiment{Runs: 3, Failed: 3, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1,
+		return evidence.Experiment{Runs: 3, Failed: 3, Check: &evidence.FailingCheck{Recorded: 1, Arrivals: 1, Again: 1,
 			Before: evidence.CheckedValue{Value: before}, After: evidence.CheckedValue{Value: after}}}
 	}
 	for _, x := range []struct {
