@@ -103,12 +103,14 @@ const (
 	PointEvent = 0
 	PointCode  = 1
 	PointPC    = 2
+	PointState = 3
 )
 
 // What a thread is parked for: enum dg_parked.
 const (
 	ParkedEnd   = 0
 	ParkedPoint = 1
+	ParkedTurn  = 2
 )
 
 // Where a signal came: enum dg_signal_place.
@@ -198,6 +200,7 @@ const (
 	HuntPCT    = 2
 	HuntDelay  = 3
 	HuntPlan   = 4
+	HuntTurns  = 5
 )
 
 // The lists of struct dg_hunt.
@@ -211,6 +214,8 @@ const (
 	HuntAreas        = 8
 	HuntBytes        = 0x400000
 	DecisionPreempts = 1
+	TurnSignal       = 16
+	TurnValue        = 0x6e727574
 )
 
 // RawDecision is struct dg_decision.
@@ -224,30 +229,40 @@ type RawDecision struct {
 
 // RawHunt is struct dg_hunt.
 type RawHunt struct {
-	Strategy  uint32
-	Depth     uint32
-	Seed      uint64
-	Length    uint64
-	Most      uint64
-	Clock     uint64
-	Chance    uint32
-	Quiet     uint32
-	Processor int32
-	Planned   uint32
-	Steps     uint64
-	Points    uint64
-	Switches  uint64
-	Made      uint32
-	Missing   uint32
-	Unused    uint32
-	MostReady uint32 `c:"most_ready"`
-	State     uint64
-	Sites     uint32
-	SitesDone uint32 `c:"sites_done"`
-	SitesSet  uint32 `c:"sites_set"`
-	Areas     uint32
-	AreaLow   [HuntAreas]uint64 `c:"area_low"`
-	AreaHigh  [HuntAreas]uint64 `c:"area_high"`
+	Strategy   uint32
+	Depth      uint32
+	Seed       uint64
+	Length     uint64
+	Most       uint64
+	Clock      uint64
+	Chance     uint32
+	Quiet      uint32
+	Processor  int32
+	Planned    uint32
+	Steps      uint64
+	Points     uint64
+	Switches   uint64
+	Made       uint32
+	Missing    uint32
+	Unused     uint32
+	MostReady  uint32 `c:"most_ready"`
+	State      uint64
+	Sites      uint32
+	SitesDone  uint32 `c:"sites_done"`
+	SitesSet   uint32 `c:"sites_set"`
+	Areas      uint32
+	AreaLow    [HuntAreas]uint64 `c:"area_low"`
+	AreaHigh   [HuntAreas]uint64 `c:"area_high"`
+	Turn       uint64
+	TurnBegan  uint64 `c:"turn_began"`
+	TurnLength uint64 `c:"turn_length"`
+	TurnOver   uint32 `c:"turn_over"`
+	TurnExact  uint32 `c:"turn_exact"`
+	TurnIdle   uint32 `c:"turn_idle"`
+	TurnAlone  uint32 `c:"turn_alone"`
+	Placed     uint64
+	Misplaced  uint64
+	PutOff     uint64 `c:"put_off"`
 }
 
 // RawPointSite is struct dg_point_site.

@@ -136,12 +136,16 @@ enum dg_point {
 	DG_POINT_EVENT = 0, /* right after that event, before the program's next instruction; count is 0 */
 	DG_POINT_CODE = 1,  /* at the count-th arrival at a point of the code, whichever: dg_rthread.points */
 	DG_POINT_PC = 2,    /* at the count-th arrival at pc */
+	/* At pc, where the state has the digests: a turn's end. args[2..5]: digest of registers, of the stack, of data, bytes of data left out;
+	 * args[6]: digest of the vector registers, as the recorder's tracer has it. Payloads as of DG_SIGNAL_ASYNC, without the first */
+	DG_POINT_STATE = 3,
 };
 
 /* What a thread is sent to control.park_pc for. */
 enum dg_parked {
 	DG_PARKED_END = 0,   /* it has ended */
-	DG_PARKED_POINT = 1, /* it is at a point of class DG_POINT_PC, and asks DG_TRAP_UNPARK after it */
+	DG_PARKED_POINT = 1, /* it is at a point of class DG_POINT_PC or DG_POINT_STATE, and asks DG_TRAP_UNPARK after it */
+	DG_PARKED_TURN = 2,  /* recording: its turn ends here; rsi: digest of its vector registers. hunt/turns.c */
 };
 
 enum dg_signal_place {
@@ -318,6 +322,7 @@ enum dg_hunt_strategy {
 	DG_HUNT_PCT = 2,    /* the one of the highest priority; depth - 1 times among length steps the running one's becomes the lowest */
 	DG_HUNT_DELAY = 3,  /* one runs until it waits, but depth times among length steps the next one's turn comes */
 	DG_HUNT_PLAN = 4,   /* one runs until it waits, but where the plan says otherwise */
+	DG_HUNT_TURNS = 5,  /* no hunt: each in its turn, which time ends. Clocks, waits and random bytes are real */
 };
 
 /* At the thread's step so `to` is next. */
@@ -364,8 +369,23 @@ struct dg_hunt {
 	uint32_t sites_set;         /* those that have their jump */
 	uint32_t areas;             /* where the stubs are: */
 	uint64_t area_low[DG_HUNT_AREAS], area_high[DG_HUNT_AREAS];
+	/* DG_HUNT_TURNS. The tracer sets `over`; all else is the engine's */
+	uint64_t turn;       /* number of the current one */
+	uint64_t turn_began, turn_length; /* ns of CLOCK_MONOTONIC; ns */
+	uint32_t turn_over;  /* 1: it ends at the running thread's next event */
+	uint32_t turn_exact; /* 1: it ends at an instruction, 0: at an event, if one comes soon */
+	uint32_t turn_idle;  /* no thread can run */
+	uint32_t turn_alone; /* so many in a row were to end when no other thread could run */
+	uint64_t placed;     /* turns that ended at an instruction */
+	uint64_t misplaced;  /* of these, those whose state is not all known: another place may look the same */
+	uint64_t put_off;    /* and ends that were put off for that */
 };
 _Static_assert(sizeof(struct dg_decision) == 24, "decision");
+
+/* DG_HUNT_TURNS: a timer sends it to the thread whose turn is over. The tracer takes it, and no program sees it. No
+ * program uses it (signal(7)); ignored, it ends no process whose tracer is gone. */
+#define DG_TURN_SIGNAL 16 /* SIGSTKFLT */
+#define DG_TURN_VALUE 0x6e727574u /* of its siginfo */
 
 /* An instruction of the program's that accesses memory which threads share, of five
  * bytes or more. It is executed in a stub, after a point; a replay has no stubs, and

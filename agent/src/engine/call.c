@@ -2,6 +2,7 @@
  * replay, what the log has. engine/syscall.c says which call is treated how. */
 #include "engine/engine.h"
 #include "engine/table.h"
+#include "hunt/hunt.h"
 #include "syscall.h"
 
 #include <errno.h>
@@ -468,7 +469,7 @@ static inline long dg_call_make(const struct dg_frame *f, const struct dg_call *
 
 	if (dg_clock_at_hand(c) && dg_clock_read(f, c, &result))
 		return result;
-	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	result = dg_blocking_call(c->nr, c->args, &dg_me->pending);
 	if (__builtin_expect(result == -EINTR || dg_wrote_part(c, result), 0))
 		result = dg_go_on(c, result);
 	return result;

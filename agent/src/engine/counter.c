@@ -98,7 +98,7 @@ static uint64_t dg_read_counter(uint32_t *processor)
 {
 	uint64_t last, counter;
 
-	if (dg_hunting())
+	if (dg_hunting() && !dg_by_turns)
 		return dg_hunt_counter();
 	if (!__atomic_load_n(&dg_counter_traps, __ATOMIC_ACQUIRE))
 		return dg_counter(processor);

@@ -48,8 +48,8 @@ static void dg_futex_record(struct dg_frame *f, const struct dg_call *c)
 	if (dg_hunting() && dg_hunt_futex(f, c))
 		return;
 	/* A wake has its ticket from before whoever it wakes. */
-	ticket = operation == FUTEX_WAIT ? 0 : dg_ticket();
-	result = dg_blocking(c->nr, c->args, &dg_me->pending);
+	ticket = operation == FUTEX_WAIT || dg_by_turns ? 0 : dg_ticket();
+	result = dg_blocking_call(c->nr, c->args, &dg_me->pending);
 
 	if (result == DG_NOT_MADE) {
 		dg_call_interrupted(f, c, DG_EVENT_SOFT);

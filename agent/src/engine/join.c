@@ -198,7 +198,7 @@ static void dg_op_cancel(struct dg_frame *f)
 		dg_event_plain(DG_EV_CANCEL, t->index, f->rdx, result, NULL, 0);
 		if (!result)
 			dg_sys3(SYS_tgkill, DG_CONTROL->pid, t->tid, f->rcx);
-		if (!result && dg_hunting())
+		if (!result && dg_hunting() && !dg_by_turns)
 			dg_hunt_delivered(t->tid, f->rcx, false);
 		dg_gate_open(&dg_threads_gate);
 	} else {

@@ -30,6 +30,14 @@ static const struct dg_event *dg_point_next(enum dg_point class)
 	return e && dg_point_class(e) == class ? e : NULL;
 }
 
+/* The same of one that the controller looks for. */
+static const struct dg_event *dg_point_placed(void)
+{
+	const struct dg_event *e = dg_point_next(DG_POINT_PC);
+
+	return e ? e : dg_point_next(DG_POINT_STATE);
+}
+
 static void dg_point_count(struct dg_rthread *me)
 {
 	const struct dg_event *e = dg_point_next(DG_POINT_CODE);
@@ -73,7 +81,7 @@ static void dg_point_hold(struct dg_rthread *me)
 /* The controller looks for the instruction from now on. */
 static void dg_point_upcoming(struct dg_rthread *me)
 {
-	const struct dg_event *e = !me->fresh && !dg_free() ? dg_point_next(DG_POINT_PC) : NULL;
+	const struct dg_event *e = !me->fresh && !dg_free() ? dg_point_placed() : NULL;
 
 	if (e)
 		dg_trap(DG_TRAP_ARM, me->index, (uint64_t)e);
@@ -86,7 +94,7 @@ static bool dg_point_leave(struct dg_rthread *me)
 	bool fresh = me->fresh;
 
 	if (dg_mode != DG_MODE_REPLAY || dg_free() || dg_thread_creates() || !dg_point_of(dg_event_peek()) ||
-	    !(dg_points || dg_point_next(DG_POINT_PC)))
+	    !(dg_points || dg_point_placed()))
 		return false;
 	me->fresh = 0;
 	if (dg_point_next(DG_POINT_EVENT))
@@ -128,7 +136,7 @@ static void dg_point_reached(void)
 __attribute__((noreturn)) static void dg_point_here(void)
 {
 	struct dg_rthread *me = dg_me;
-	const struct dg_event *e = dg_free() ? NULL : dg_point_next(DG_POINT_PC);
+	const struct dg_event *e = dg_free() ? NULL : dg_point_placed();
 
 	if (e)
 		dg_point_take(me, e);

@@ -16,6 +16,7 @@
  * Nothing here counts how deep handlers are nested: they may be left by longjmp,
  * or never. */
 #include "engine/engine.h"
+#include "hunt/hunt.h"
 #include "engine/free.h"
 #include "syscall.h"
 
@@ -50,6 +51,7 @@ static void dg_keep(struct dg_rthread *me, const uint8_t *info, struct dg_uconte
 	if (me->pending < sizeof(me->infos) / sizeof(me->infos[0]))
 		dg_copy(me->infos[me->pending++], info, DG_SIGINFO_BYTES);
 	dg_kept_behind[me->index] = me->ordinal;
+	dg_turns_ring();
 	uc->mask = DG_ALL;
 	if (*pc >= (uint64_t)dg_blocking_low && *pc <= (uint64_t)dg_blocking_insn) {
 		*pc = (uint64_t)dg_blocking_done;

@@ -1,5 +1,6 @@
 /* What the program set for each signal, and what the kernel is given instead. */
 #include "engine/engine.h"
+#include "hunt/hunt.h"
 #include "syscall.h"
 
 #define DG_SIGNALS 64
@@ -34,7 +35,7 @@ static bool dg_is_fault(int signal, const uint8_t *info)
 
 static uint64_t dg_kernel_mask(uint64_t mask)
 {
-	return mask & ~(DG_RAISED | DG_NEVER_BLOCKED);
+	return mask & ~(DG_RAISED | DG_NEVER_BLOCKED | (dg_by_turns ? DG_BIT(DG_TURN_SIGNAL) : 0));
 }
 
 static long dg_mask_set(uint64_t mask)

@@ -73,7 +73,7 @@ static long dg_unless_pending(struct dg_rthread *me, long number, uint64_t a, ui
 {
 	const uint64_t args[6] = { a, b, c, d, 0, 0 };
 
-	return dg_blocking(number, args, &me->pending);
+	return dg_blocking_call(number, args, &me->pending);
 }
 
 /* Where the program gets something: probed by a write that is repeated. */

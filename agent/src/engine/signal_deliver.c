@@ -23,7 +23,8 @@ struct dg_delivery {
 /* The event, to be committed; NULL: nothing is logged any more. */
 static struct dg_event *dg_signal_log(const struct dg_delivery *d, const struct dg_rthread *me, const struct dg_ucontext *uc)
 {
-	struct dg_signal_ranges ranges = { .count = 0 };
+	struct dg_range list[DG_RANGES];
+	struct dg_signal_ranges ranges = { .range = list, .most = DG_RANGES };
 	uint64_t pc = uc->context.registers[DG_REG_RIP], digests[3] = { 0, 0, 0 };
 	struct dg_event *e;
 	uint64_t *args;

@@ -32,12 +32,10 @@ static uint64_t dg_mask_of_call(const struct dg_rthread *me, const struct dg_fra
 }
 
 /* The registers with which engine/entry.S would leave. */
-static void dg_context_of(struct dg_ucontext *uc, const struct dg_frame *f, uint8_t *area)
+static void dg_registers_of(struct dg_ucontext *uc, const struct dg_frame *f)
 {
 	uint64_t *r = uc->context.registers;
 
-	memset(uc, 0, sizeof(*uc));
-	uc->flags = DG_UC_FLAGS;
 	r[DG_REG_RAX] = f->rax;
 	r[DG_REG_RBX] = f->rbx;
 	r[DG_REG_RCX] = f->kind == DG_ENTRY_TSC || f->kind == DG_ENTRY_POINT ? f->rcx : f->rip;
@@ -56,6 +54,13 @@ static void dg_context_of(struct dg_ucontext *uc, const struct dg_frame *f, uint
 	r[DG_REG_RIP] = f->rip;
 	r[DG_REG_RSP] = f->rsp;
 	r[DG_REG_FLAGS] = f->rflags;
+}
+
+static void dg_context_of(struct dg_ucontext *uc, const struct dg_frame *f, uint8_t *area)
+{
+	memset(uc, 0, sizeof(*uc));
+	uc->flags = DG_UC_FLAGS;
+	dg_registers_of(uc, f);
 	uc->context.cs = DG_USER_CS;
 	uc->context.ss = DG_USER_SS;
 	uc->context.fpstate = (uint64_t)area;

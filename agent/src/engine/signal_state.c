@@ -3,6 +3,7 @@
  * has one thread, or runs one at a time, the program's writable data. From equal state the run continues
  * equally, so the first place in a replay with equal digests will do. */
 #include "engine/engine.h"
+#include "hunt/hunt.h"
 #include "layout.h"
 #include "syscall.h"
 
@@ -14,6 +15,7 @@
 #define DG_DATA_LEAST (32ull << 10)
 #define DG_HEAP_STEP (64ull << 10)
 #define DG_RANGES 32u
+#define DG_DATA_RANGES 128u
 #define DG_STACK_WORDS 1024u
 #define DG_DATA_WORDS 4096u
 #define DG_WORDS_RANGES 2u /* of data */
@@ -21,8 +23,8 @@
 extern const char __ehdr_start[] DG_HIDDEN, __etext[] DG_HIDDEN;
 
 struct dg_signal_ranges {
-	struct dg_range range[DG_RANGES];
-	uint32_t count;
+	struct dg_range *range;
+	uint32_t count, most;
 	uint64_t left_out; /* bytes of data */
 };
 
@@ -76,7 +78,7 @@ static struct dg_range dg_live_stack(const struct dg_rthread *me, uint64_t sp)
 
 struct dg_map_line {
 	uint64_t start, end;
-	bool writable, file, counts;
+	bool writable, file, counts, anonymous;
 };
 
 static const char *dg_hex(const char *p, uint64_t *value)
@@ -136,6 +138,7 @@ static bool dg_map_parse(const char *p, struct dg_map_line *m)
 	while (*p == ' ')
 		p++;
 	m->file = inode != 0;
+	m->anonymous = !*p || dg_starts(p, "[anon");
 	m->counts = *p == '/' ? dg_path_counts(p) : dg_starts(p, "[heap]");
 	return true;
 }
@@ -147,6 +150,9 @@ static bool dg_map_wanted(const struct dg_map_line *m, const struct dg_map_line 
 		return false;
 	if (m->counts)
 		return true;
+	/* Where threads take turns, a loop that changes nothing else must be told from one that has not begun. */
+	if (dg_by_turns && m->anonymous && (m->end <= DG_BASE || m->start >= DG_ENGINE_END) && (!before->file || before->end != m->start))
+		return true;
 	return !m->file && before->file && before->counts && before->end == m->start;
 }
 
@@ -154,8 +160,8 @@ static void dg_range_add(struct dg_signal_ranges *r, uint64_t *budget, uint64_t 
 {
 	uint64_t length = end - start;
 
-	if (length > *budget || r->count == DG_RANGES) {
-		uint64_t taken = r->count == DG_RANGES ? 0 : *budget & ~(DG_PAGE_SIZE - 1);
+	if (length > *budget || r->count == r->most) {
+		uint64_t taken = r->count == r->most ? 0 : *budget & ~(DG_PAGE_SIZE - 1);
 
 		r->left_out += length - taken;
 		length = taken;
@@ -203,7 +209,8 @@ static uint64_t dg_mappings_changed = 1;
 static struct {
 	uint64_t changed; /* dg_mappings_changed when it was read */
 	uint32_t count;
-	struct dg_range range[DG_RANGES];
+	bool more; /* than there is room for */
+	struct dg_range range[DG_DATA_RANGES];
 } dg_data_known;
 
 static void dg_data_read(void)
@@ -214,11 +221,15 @@ static void dg_data_read(void)
 
 	dg_data_known.changed = dg_mappings_changed;
 	dg_data_known.count = 0;
+	dg_data_known.more = maps.fd < 0;
 	if (maps.fd < 0)
 		return;
 	while (dg_maps_line(&maps, text, sizeof(text)) && dg_map_parse(text, &line)) {
-		if (dg_map_wanted(&line, &before) && dg_data_known.count < DG_RANGES) {
-			dg_data_known.range[dg_data_known.count++] = (struct dg_range){ line.start, line.end - line.start };
+		if (dg_map_wanted(&line, &before)) {
+			if (dg_data_known.count < DG_DATA_RANGES)
+				dg_data_known.range[dg_data_known.count++] = (struct dg_range){ line.start, line.end - line.start };
+			else
+				dg_data_known.more = true;
 			line.file = line.counts = true; /* what continues it counts too */
 		}
 		before = line;

@@ -150,6 +150,7 @@ static void dg_thread_known(struct dg_rthread *t)
 		__atomic_store_n(&DG_CONTROL->threads, t->index, __ATOMIC_RELEASE);
 	dg_live++;
 	dg_many = 1;
+	dg_turns_more();
 }
 
 static void dg_thread_unmade(uint32_t index)

@@ -7,6 +7,7 @@
  * control.lazy says, where it has its end: engine/lazy.c. */
 #include "engine/engine.h"
 #include "engine/free.h"
+#include "hunt/hunt.h"
 #include "syscall.h"
 
 #include <linux/futex.h>
@@ -67,6 +68,12 @@ static void dg_turn_to(uint32_t index)
 	c->holder = index;
 }
 
+static void dg_turn_wake(struct dg_rthread *t)
+{
+	if (__atomic_exchange_n(&t->go, DG_GO_RUN, __ATOMIC_ACQ_REL) == DG_GO_SLEEPS)
+		dg_sys3(SYS_futex, &t->go, FUTEX_WAKE, 1);
+}
+
 static void dg_turn_give(uint32_t index)
 {
 	struct dg_rthread *t = dg_rthread_number(index);
@@ -74,8 +81,7 @@ static void dg_turn_give(uint32_t index)
 	if (index > DG_CONTROL->threads || index == dg_me->index || t->state == DG_R_NONE || t->state == DG_R_ENDED)
 		dg_diverge(DG_DIFFERS_THREAD, NULL, 0, index, DG_CONTROL->threads);
 	dg_turn_to(index);
-	if (__atomic_exchange_n(&t->go, DG_GO_RUN, __ATOMIC_ACQ_REL) == DG_GO_SLEEPS)
-		dg_sys3(SYS_futex, &t->go, FUTEX_WAKE, 1);
+	dg_turn_wake(t);
 }
 
 static void dg_turn_start(void)
@@ -186,11 +192,13 @@ __attribute__((noreturn)) static void dg_park(void)
 	dg_turn_rest();
 }
 
-__attribute__((noreturn)) void dg_park_here(enum dg_parked why) DG_HIDDEN;
-void dg_park_here(enum dg_parked why)
+__attribute__((noreturn)) void dg_park_here(enum dg_parked why, uint64_t with) DG_HIDDEN;
+void dg_park_here(enum dg_parked why, uint64_t with)
 {
 	if (why == DG_PARKED_POINT)
 		dg_point_here();
+	if (why == DG_PARKED_TURN)
+		dg_turns_here(with);
 	dg_park();
 }
 

@@ -61,7 +61,7 @@ static long dg_write_rest(const struct dg_call *c, long written)
 	while ((uint64_t)written < c->args[2]) {
 		args[1] = c->args[1] + (uint64_t)written;
 		args[2] = c->args[2] - (uint64_t)written;
-		result = dg_blocking(c->nr, args, &dg_me->pending);
+		result = dg_blocking_call(c->nr, args, &dg_me->pending);
 		if (result <= 0)
 			break;
 		written += result;
@@ -74,6 +74,6 @@ static __attribute__((noinline)) long dg_go_on(const struct dg_call *c, long res
 	if (dg_wrote_part(c, result))
 		return dg_writes_all(c) && !dg_interrupted() ? dg_write_rest(c, result) : result;
 	while (result == -EINTR && dg_waits_on(c) && !dg_interrupted())
-		result = dg_blocking(c->nr, c->args, &dg_me->pending);
+		result = dg_blocking_call(c->nr, c->args, &dg_me->pending);
 	return result;
 }

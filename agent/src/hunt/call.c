@@ -135,8 +135,6 @@ static bool dg_hunt_goes_away(const struct dg_call *c)
 
 /* ---- other answers of the engine's ---- */
 
-static uint64_t dg_hunt_processors[DG_TURN_PROCESSORS / 64]; /* that the program was given */
-
 static void dg_hunt_pin(void)
 {
 	uint64_t processors[DG_TURN_PROCESSORS / 64] = { 0 };
@@ -272,11 +270,19 @@ static void dg_hunt_make(struct dg_frame *f, const struct dg_call *c)
 		dg_call_record(f, c);
 }
 
+static void dg_turns_system_call(struct dg_frame *f, const struct dg_call *c);
+
 static void dg_hunt_system_call(struct dg_frame *f, struct dg_call *c)
 {
-	short events = dg_live > 1 ? dg_hunt_events(c) : 0;
+	short events;
 	bool away = false;
 
+	if (dg_by_turns) {
+		dg_hunt_passed(dg_me, false);
+		dg_turns_system_call(f, c);
+		return;
+	}
+	events = dg_live > 1 ? dg_hunt_events(c) : 0;
 	dg_hunt_passed(dg_me, false);
 	if (dg_hunt_gives_way(c))
 		dg_hunt_of(dg_me)->vain = DG_HUNT_VAIN;

@@ -223,6 +223,7 @@ static uint32_t dg_hunt_strategy(const struct dg_rthread *me, bool stays, uint32
 }
 
 __attribute__((noreturn)) static void dg_hunt_ends(enum dg_stuck why);
+static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields);
 
 /* Whether a thread has been ready for too long while others ran in turn, each for a short time:
  * those that poll for what it is to do. Only operations look, which are the same whatever the
@@ -262,6 +263,8 @@ static struct dg_rthread *dg_hunt_decide(struct dg_rthread *me, bool yields)
 	bool stays, forced;
 	uint32_t plain, next;
 
+	if (dg_by_turns)
+		return dg_turns_decide(me, yields);
 	dg_hunt_collect();
 	x->steps++;
 	forced = ++x->streak > DG_HUNT_STREAK || x->spins;
@@ -410,7 +413,7 @@ static void dg_hunt_counts(struct dg_rthread *me)
 static void dg_hunt_goes_on(struct dg_rthread *me)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool alone = dg_live == 1;
+	bool alone = dg_live == 1 || dg_by_turns;
 	/* The engine may be entered without an event: locks taken since the last one still count. */
 	uint64_t used = dg_skipped(me);
 

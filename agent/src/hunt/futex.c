@@ -8,6 +8,14 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <time.h>
+
+static int dg_hunt_futex_clock(const struct dg_call *c)
+{
+	if (c->nr == DG_FUTEX_WAIT2)
+		return (int)c->args[5];
+	return (uint32_t)c->args[1] & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+}
 
 static uint64_t dg_hunt_futex_deadline(const struct dg_call *c)
 {
@@ -18,6 +26,9 @@ static uint64_t dg_hunt_futex_deadline(const struct dg_call *c)
 	if (!at)
 		return DG_HUNT_NEVER;
 	dg_copy(&t, (const void *)at, sizeof(t));
+	if (dg_by_turns && !relative)
+		return dg_turns_deadline(dg_hunt_ns(&t), dg_hunt_futex_clock(c));
+	dg_turns_tick();
 	return dg_hunt_ns(&t) + (relative ? DG_HUNT->clock : 0);
 }
 
@@ -94,6 +105,9 @@ static bool dg_hunt_futex(struct dg_frame *f, const struct dg_call *c)
 	uint32_t operation = dg_futex_operation(c);
 	long result;
 
+	/* Other processes may wake a thread of this one, and be woken by it. */
+	if (dg_by_turns && c->nr == SYS_futex && !((uint32_t)c->args[1] & FUTEX_PRIVATE_FLAG))
+		return false;
 	switch (operation) {
 	case FUTEX_WAIT:
 		result = dg_hunt_futex_wait(c);

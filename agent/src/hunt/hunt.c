@@ -104,6 +104,10 @@ static void dg_hunt_idle(void)
 {
 	struct timespec some = { 0, 1000000 };
 
+	if (dg_by_turns) {
+		dg_turns_idle();
+		return;
+	}
 	for (int i = 0;; i++) {
 		struct dg_rthread *t = dg_hunt_earliest();
 		bool outside = dg_hunt_waiting_outside || dg_hunt_any_away();
@@ -128,6 +132,7 @@ static struct dg_rthread *dg_hunt_next(struct dg_rthread *me, bool yields)
 	struct dg_rthread *next;
 
 	for (;;) {
+		dg_turns_tick();
 		dg_hunt_look_outside();
 		next = dg_hunt_decide(me, yields);
 		if (next)
@@ -152,16 +157,18 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	enum dg_waited how = DG_WAITED;
-	/* A wait whose time is up when it begins is a poll: others go first. */
-	bool polls = deadline <= DG_HUNT->clock;
+	bool polls;
 
+	dg_turns_tick();
+	/* A wait whose time is up when it begins is a poll: others go first. */
+	polls = deadline <= DG_HUNT->clock;
 	x->wait = wait;
 	x->wait.timed = deadline != DG_HUNT_NEVER;
 	x->deadline = deadline;
 	x->probe = probe;
 	x->brief = brief;
 	dg_hunt_waiting_outside += !!probe;
-	if (polls)
+	if (polls && !dg_by_turns)
 		DG_HUNT->clock += DG_HUNT_YIELD_NS;
 	do
 		dg_hunt_lend(me, dg_hunt_next(me, polls));
@@ -177,12 +184,31 @@ static enum dg_waited dg_hunt_wait(struct dg_wait wait, uint64_t deadline, const
 	return how;
 }
 
+/* No thread can have the right. Of one that comes back meanwhile, and finds that it is taken,
+ * and this thread, one sees the other. */
+static void dg_hunt_drop(void)
+{
+	uint32_t nobody = 0;
+
+	__atomic_store_n(&DG_CONTROL->holder, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
+		struct dg_rthread *t = dg_rthread_number(i);
+
+		if (!dg_hunt_threads[i].away || !dg_hunt_ready(t))
+			continue;
+		if (__atomic_compare_exchange_n(&DG_CONTROL->holder, &nobody, i, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			dg_turn_wake(t);
+		return;
+	}
+}
+
 /* Gives the right away for as long as the thread is in a call that only the kernel
  * ends. If no thread is ready, one of those that wait makes time pass. */
 static void dg_hunt_leave(struct dg_rthread *me)
 {
 	struct dg_rthread *next = NULL;
 
+	dg_turns_tick();
 	dg_hunt_look_outside();
 	next = dg_hunt_decide(me, false);
 	for (uint32_t i = 1; !next && i <= DG_CONTROL->threads; i++) {
@@ -195,7 +221,9 @@ static void dg_hunt_leave(struct dg_rthread *me)
 		DG_HUNT->switches++;
 		dg_turn_give(next->index);
 	} else {
-		__atomic_store_n(&DG_CONTROL->holder, 0, __ATOMIC_SEQ_CST);
+		if (dg_by_turns)
+			dg_turns_disarm();
+		dg_hunt_drop();
 	}
 }
 
@@ -216,7 +244,10 @@ static void dg_hunt_back(void)
 	uint32_t nobody = 0;
 
 	__atomic_store_n(&x->back, true, __ATOMIC_SEQ_CST);
-	if (!__atomic_compare_exchange_n(&DG_CONTROL->holder, &nobody, me->index, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	dg_turns_ring();
+	if (__atomic_compare_exchange_n(&DG_CONTROL->holder, &nobody, me->index, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		dg_turns_more();
+	else
 		while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_SEQ_CST) != me->index) {
 			__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 			dg_turn_wait(me);
@@ -249,6 +280,11 @@ static void dg_hunt_arrive(enum dg_kind kind, uint64_t object)
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	bool yields = x->vain >= DG_HUNT_VAIN, vain = x->vain;
+
+	if (dg_by_turns) {
+		dg_turns_arrive(kind, object);
+		return;
+	}
 
 	me->waits_for = kind;
 	me->waits_object = object;
@@ -287,10 +323,14 @@ static void dg_hunt_begin(void)
 	/* Its state stays that of a thread that starts. */
 	while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) != me->index)
 		dg_turn_wait(me);
+	if (dg_by_turns)
+		dg_turns_arm(me);
 }
 
 static void dg_hunt_end(void)
 {
+	if (dg_by_turns)
+		dg_turns_timer_end(dg_me);
 	dg_hunt_leave(dg_me);
 }
 
@@ -362,7 +402,7 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 
-	if (dg_live == 1 || !pc || dg_in_library(pc) || dg_point_jumps(pc))
+	if (dg_by_turns || dg_live == 1 || !pc || dg_in_library(pc) || dg_point_jumps(pc))
 		return false;
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = pc;
@@ -410,6 +450,8 @@ static uint64_t dg_hunt_deadline(const struct dg_until *until)
 		return 0;
 	if ((uint64_t)until->at.tv_sec >= DG_HUNT_NEVER / 1000000000)
 		return DG_HUNT_NEVER - 1;
+	if (dg_by_turns)
+		return dg_turns_deadline((uint64_t)until->at.tv_sec * 1000000000 + (uint64_t)until->at.tv_nsec, until->clock);
 	return (uint64_t)until->at.tv_sec * 1000000000 + (uint64_t)until->at.tv_nsec;
 }
 
@@ -474,9 +516,11 @@ static void dg_hunt_vain(void)
 static bool dg_hunt_gate(struct dg_gate *g, bool patient)
 {
 	struct dg_until until = { .clock = CLOCK_MONOTONIC };
-	uint64_t limit = DG_HUNT->clock + DG_GATE_PATIENCE * 1000000000ull;
+	uint64_t limit;
 	uint32_t owner;
 
+	dg_turns_tick();
+	limit = DG_HUNT->clock + DG_GATE_PATIENCE * 1000000000ull;
 	until.at = (struct timespec){ (int64_t)(limit / 1000000000), (int64_t)(limit % 1000000000) };
 	while ((owner = g->owner))
 		if (dg_hunt_sleep(&g->owner, owner, patient ? NULL : &until) == -ETIMEDOUT)
@@ -489,6 +533,7 @@ static void dg_hunt_pause(const uint32_t *word, uint64_t ns)
 {
 	struct dg_wait wait = { .how = DG_WAIT_CHANGE, .word = (uint64_t)word, .value = *word };
 
+	dg_turns_tick();
 	dg_hunt_wait(wait, DG_HUNT->clock + ns, NULL, false);
 }
 

@@ -8,6 +8,8 @@
 #include "engine/free.h"
 
 static uint32_t dg_hunts;
+/* The recording does not hunt: its threads take turns. hunt/turns.c */
+static uint32_t dg_by_turns;
 
 #define DG_HUNT ((struct dg_hunt *)DG_ENGINE_HUNT)
 
@@ -50,6 +52,18 @@ static void dg_hunt_requeue(const void *from, const void *to, uint32_t most);
 static void dg_hunt_vain(void);
 struct dg_gate;
 static bool dg_hunt_gate(struct dg_gate *g, bool patient);
+/* As dg_blocking: others run while the thread is in a call that may wait. */
+static long dg_hunt_blocking(long nr, const uint64_t args[6], const uint32_t *pending);
+static inline long dg_blocking_call(long nr, const uint64_t args[6], const uint32_t *pending)
+{
+	return dg_hunting() ? dg_hunt_blocking(nr, args, pending) : dg_blocking(nr, args, pending);
+}
+/* Where threads take turns: a signal was kept for a thread, which may wait. */
+static void dg_turns_ring(void);
+/* There is one more thread. */
+static void dg_turns_more(void);
+/* From the tracer: the calling thread's turn is over, at any instruction of the program's. */
+__attribute__((noreturn)) static void dg_turns_here(uint64_t vectors);
 /* A signal was sent to a thread, or to any: until it is there. */
 static void dg_hunt_delivered(uint64_t to, uint64_t signal, bool any);
 /* For a while, or until the word changes. */

@@ -109,6 +109,8 @@ static void dg_hunt_operation(struct dg_frame *f)
 
 	dg_hunt_passed(dg_me, false);
 	dg_hunt_before(f);
+	if (dg_by_turns && op == DG_OP_CREATE_BEGIN)
+		dg_turns_pin();
 	if (op == DG_OP_RELEASED)
 		dg_hunt_released(f);
 	else
@@ -153,6 +155,11 @@ static void dg_hunt_start(void)
 	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT)
 		return;
 	dg_hunts = dg_wakes_here = 1;
+	dg_by_turns = DG_HUNT->strategy == DG_HUNT_TURNS;
+	if (dg_by_turns) {
+		dg_turns_start();
+		return;
+	}
 	/* So that each release reaches dg_hunt_released. */
 	for (uint32_t i = 0; i < DG_WAIT_COUNTS; i++)
 		DG_SYNC_TABLE->waiters[i]++;
@@ -172,4 +179,6 @@ static void dg_hunt_forked(void)
 	DG_HUNT->made = DG_HUNT->missing = 0;
 	DG_CONTROL->holder = dg_me->index;
 	dg_hunt_seed();
+	if (dg_by_turns)
+		dg_turns_forked();
 }

@@ -113,15 +113,6 @@ static enum dg_waited dg_hunt_wait_outside(const struct dg_probe *p, uint64_t de
 	return dg_hunt_wait((struct dg_wait){ .how = DG_WAIT_INPUT }, deadline, p, false);
 }
 
-static uint64_t dg_hunt_ns(const struct timespec *t)
-{
-	if (t->tv_sec < 0)
-		return 0;
-	if ((uint64_t)t->tv_sec >= UINT64_MAX / 4000000000u)
-		return UINT64_MAX / 4;
-	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 /* ---- calls that wait for several things ---- */
 
 /* When it gives up. The kernel reports wrong arguments. */

@@ -21,14 +21,19 @@
 #define DG_HUNT_GRACE_MS 20     /* of real time, for what comes from outside before a time is up */
 
 struct dg_probe;
+struct dg_call;
 
 struct dg_hunt_thread {
 	struct dg_wait wait;
 	uint64_t deadline; /* if wait.timed */
 	const struct dg_probe *probe; /* what DG_WAIT_INPUT waits for; on the thread's engine stack */
 	bool brief;        /* the wait is a sleep that may be over at once */
+	bool leaves;       /* turns: is about to make a call that may wait, */
+	const struct dg_call *call; /* which is this one */
 	bool away;         /* in a call that the kernel alone ends */
 	bool back;         /* and out of it */
+	bool timed;        /* turns: it has a timer, */
+	int32_t timer;     /* which is this one of the kernel's */
 	bool held;         /* its signals wait until it enters the engine again */
 	uint32_t vain;     /* tries in a row */
 	uint32_t looks;    /* at the clock */
@@ -58,6 +63,15 @@ static struct dg_hunt_thread *dg_hunt_of(const struct dg_rthread *t)
 static const struct dg_wait *dg_hunt_wait_of(const struct dg_rthread *t)
 {
 	return &dg_hunt_of(t)->wait;
+}
+
+static uint64_t dg_hunt_ns(const struct timespec *t)
+{
+	if (t->tv_sec < 0)
+		return 0;
+	if ((uint64_t)t->tv_sec >= UINT64_MAX / 4000000000u)
+		return UINT64_MAX / 4;
+	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
 static bool dg_hunt_ready(const struct dg_rthread *t)

@@ -1,0 +1,260 @@
+/* A recording whose threads take turns: one runs at a time, as in a hunt, but clocks, waits and
+ * random bytes are real. So races are in the recording whose window has no event.
+ *
+ * A turn has a random length, at whose end a timer's signal stops the thread for the tracer. Of half of the
+ * turns it sets turn_over, and the next event ends it; where none comes, and at the end of the other half,
+ * it sends the thread to dg_turns_here from whatever instruction it is at. The engine writes down the state:
+ * registers, the live stack, and the memory that the program can have written. From equal state the
+ * run continues equally, so a replay preempts the thread at the first equal one.
+ *
+ * A thread in a call that the kernel ends is away, and has the right to run again when the call's event
+ * is written. So of what the kernel writes meanwhile a state has nothing. */
+#include "engine/engine.h"
+#include "hunt/hunt.h"
+#include "engine/thread.h"
+#include "syscall.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <time.h>
+
+#define DG_TURN_LEAST 50000ull     /* ns */
+#define DG_TURN_MOST 20000000ull
+#define DG_TURN_OCTAVES 9u         /* of lengths: as many are short as long */
+
+static uint32_t dg_turns_bell; /* changes when a thread may have become ready */
+
+static uint64_t dg_turns_now(void)
+{
+	int (*clock)(uint64_t, struct timespec *) = (int (*)(uint64_t, struct timespec *))DG_CONTROL->clock_pc;
+	struct timespec now = { 0, 0 };
+
+	if (clock && !__atomic_load_n(&dg_counter_traps, __ATOMIC_ACQUIRE))
+		clock(CLOCK_MONOTONIC, &now);
+	else
+		dg_sys2(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The clock of waits. A hunt's stands until something happens. */
+static void dg_turns_tick(void)
+{
+	if (dg_by_turns)
+		DG_HUNT->clock = dg_turns_now();
+}
+
+/* ---- the end of a turn, by time ---- */
+
+#define DG_TURN_AGAIN 200000u /* ns to the next try, where a thread is where a turn cannot end or has reached no event */
+
+static uint32_t dg_turns_armed; /* the thread whose timer runs; 0: none */
+
+/* Each thread has a timer: its signal must not disturb another in a call. */
+static bool dg_turns_timer(struct dg_rthread *t)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(t);
+	struct sigevent event = { .sigev_signo = DG_TURN_SIGNAL, .sigev_notify = SIGEV_THREAD_ID, .sigev_value = { .sival_int = DG_TURN_VALUE } };
+
+	if (x->timed)
+		return true;
+	if (!t->real_tid)
+		return false; /* it does so itself when it starts */
+	event._sigev_un._tid = (int32_t)t->real_tid;
+	x->timed = !dg_sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &x->timer);
+	return x->timed;
+}
+
+static void dg_turns_set(struct dg_rthread *t, uint64_t ns)
+{
+	struct itimerspec times = { { 0, ns ? DG_TURN_AGAIN : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
+
+	dg_sys4(SYS_timer_settime, dg_hunt_of(t)->timer, 0, &times, 0);
+}
+
+static void dg_turns_disarm(void)
+{
+	if (dg_turns_armed)
+		dg_turns_set(dg_rthread_number(dg_turns_armed), 0);
+	dg_turns_armed = 0;
+}
+
+static void dg_turns_arm(struct dg_rthread *t)
+{
+	if (dg_turns_armed && dg_turns_armed != t->index)
+		dg_turns_disarm();
+	if (dg_live == 1 || !dg_turns_timer(t))
+		return;
+	dg_turns_armed = t->index;
+	dg_turns_set(t, DG_HUNT->turn_length);
+}
+
+static void dg_turns_timer_end(struct dg_rthread *t)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(t);
+
+	if (dg_turns_armed == t->index)
+		dg_turns_armed = 0;
+	if (x->timed)
+		dg_sys1(SYS_timer_delete, x->timer);
+	x->timed = false;
+}
+
+static void dg_turns_begin(struct dg_rthread *t)
+{
+	struct dg_hunt *h = DG_HUNT;
+	uint64_t least = DG_TURN_LEAST << dg_hunt_below(DG_TURN_OCTAVES);
+
+	h->turn_length = dg_least(least + dg_hunt_below(least), DG_TURN_MOST);
+	/* Where no other thread can run, there is nothing to find. */
+	if (h->turn_alone)
+		h->turn_length = dg_least(h->turn_length << dg_least(h->turn_alone, 8), DG_TURN_MOST);
+	h->turn_exact = (uint32_t)dg_hunt_below(2);
+	h->turn_over = 0;
+	h->turn_began = h->clock;
+	h->turn++;
+	dg_turns_arm(t);
+}
+
+static void dg_turns_more(void)
+{
+	if (!dg_by_turns)
+		return;
+	dg_turns_tick();
+	dg_turns_begin(dg_me);
+}
+
+/* NULL: no thread is ready. A thread that gives way has the right again after all others. */
+static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields)
+{
+	bool over = yields || DG_HUNT->turn_over;
+	uint32_t next = me->index;
+
+	if (over || !dg_hunt_ready(me)) {
+		dg_hunt_collect();
+		next = dg_hunt_behind(me);
+	}
+	if (!next)
+		return NULL;
+	DG_HUNT->steps++;
+	if (over || next != me->index) {
+		DG_HUNT->turn_alone = next == me->index ? DG_HUNT->turn_alone + 1 : 0;
+		dg_turns_begin(dg_rthread_number(next));
+	}
+	return dg_rthread_number(next);
+}
+
+/* ---- one processor ---- */
+
+static uint64_t dg_hunt_processors[DG_TURN_PROCESSORS / 64]; /* that the program was given */
+static bool dg_turns_pinned;
+
+/* From its second thread on, a process has one processor: to wake a thread on another takes much longer. The
+ * program is told of those that it was given. */
+static void dg_turns_pin(void)
+{
+	uint64_t one[DG_TURN_PROCESSORS / 64] = { 0 };
+	uint32_t processor = 0, node = 0;
+
+	if (dg_turns_pinned || dg_live > 1 || dg_sys3(SYS_getcpu, &processor, &node, 0) || processor >= DG_TURN_PROCESSORS)
+		return;
+	if (dg_sys3(SYS_sched_getaffinity, 0, sizeof(dg_hunt_processors), dg_hunt_processors) < 0)
+		return;
+	one[processor / 64] = 1ull << processor % 64;
+	dg_turns_pinned = !dg_sys3(SYS_sched_setaffinity, 0, sizeof(one), one);
+	dg_turn_start();
+}
+
+static void dg_turns_start(void)
+{
+	struct dg_action ignored = { .handler = (uint64_t)SIG_IGN };
+
+	dg_sys4(SYS_rt_sigaction, DG_TURN_SIGNAL, &ignored, 0, 8);
+	dg_turn_start();
+	dg_hunt_seed();
+	dg_turns_more();
+}
+
+/* A fork's child has one thread, and none of its parent's timers. */
+static void dg_turns_forked(void)
+{
+	dg_turns_armed = 0;
+	if (dg_turns_pinned)
+		dg_sys3(SYS_sched_setaffinity, 0, sizeof(dg_hunt_processors), dg_hunt_processors);
+	dg_turns_pinned = false;
+	dg_turn_start();
+	dg_turns_more();
+}
+
+/* ---- no thread is ready ---- */
+
+static bool dg_hunt_any_ready(void);
+static struct dg_rthread *dg_hunt_earliest(void);
+
+static void dg_turns_ring(void)
+{
+	if (!dg_by_turns)
+		return;
+	__atomic_store_n(&dg_turns_bell, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&DG_HUNT->turn_idle, __ATOMIC_SEQ_CST))
+		dg_sys3(SYS_futex, &dg_turns_bell, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* Until one is, or may be. A program whose threads wait for each other hangs, as it does by itself. */
+static void dg_turns_idle(void)
+{
+	const struct dg_rthread *t = dg_hunt_earliest();
+	struct timespec left;
+	uint64_t ns = 0;
+
+	dg_turns_disarm();
+	DG_HUNT->turn_over = 1; /* who is ready next begins a turn */
+	__atomic_store_n(&DG_HUNT->turn_idle, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&dg_turns_bell, 0, __ATOMIC_SEQ_CST);
+	dg_turns_tick();
+	if (t && dg_hunt_of(t)->deadline > DG_HUNT->clock)
+		ns = dg_hunt_of(t)->deadline - DG_HUNT->clock;
+	if (!dg_hunt_any_ready()) {
+		left = (struct timespec){ (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) };
+		dg_sys4(SYS_futex, &dg_turns_bell, FUTEX_WAIT_PRIVATE, 0, t ? &left : NULL);
+	}
+	__atomic_store_n(&DG_HUNT->turn_idle, 0, __ATOMIC_SEQ_CST);
+	dg_turns_tick();
+}
+
+/* ---- events ---- */
+
+static void dg_hunt_lend(struct dg_rthread *me, const struct dg_rthread *to);
+static struct dg_rthread *dg_hunt_next(struct dg_rthread *me, bool yields);
+
+static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
+{
+	struct dg_rthread *me = dg_me;
+	struct dg_hunt_thread *x = dg_hunt_of(me);
+	bool yields = x->vain >= DG_HUNT_VAIN;
+
+	me->waits_for = kind;
+	me->waits_object = object;
+	if (yields)
+		x->vain = 0;
+	if (dg_live > 1 && (yields || __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) || !dg_hunt_ready(me))) {
+		do
+			dg_hunt_lend(me, dg_hunt_next(me, yields));
+		while (!dg_hunt_ready(me));
+	}
+	x->wait = (struct dg_wait){ .how = DG_WAIT_NOTHING };
+}
+
+/* ---- the deadlines of waits, on CLOCK_MONOTONIC ---- */
+
+static uint64_t dg_turns_deadline(uint64_t ns, int clock)
+{
+	struct timespec now = { 0, 0 };
+	uint64_t passed;
+
+	if (clock == CLOCK_MONOTONIC)
+		return ns;
+	dg_sys2(SYS_clock_gettime, clock, &now);
+	passed = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	dg_turns_tick();
+	return DG_HUNT->clock + (ns > passed ? ns - passed : 0);
+}
