@@ -3,6 +3,7 @@ package breakpoint
 import (
 	"errors"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/replay/inline"
 	"diagnose/replay/patch"
@@ -72,10 +73,14 @@ func (b *Breakpoints) Arm(t *tracee.Thread, event uint64) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind == eventlog.KindPoint {
+	if e.Kind == eventlog.KindPoint && (len(e.Args) == 0 || e.Args[0] != agent.PointState) {
 		return b.armPoint(t, e)
 	}
-	p, err := signalPlace(b.process.Memory, e)
+	find := signalPlace
+	if e.Kind == eventlog.KindPoint {
+		find = turnPlace
+	}
+	p, err := find(b.process.Memory, e)
 	if err != nil {
 		return err
 	}
@@ -346,6 +351,11 @@ func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	x.place = nil
 	if err := b.set(t.TID); err != nil {
 		return Move{}, err
+	}
+	if p.preempts {
+		// The next place may be the same: the thread has executed nothing then.
+		regs.Eflags &^= tracee.FlagResume
+		return Move{Kind: Preempts}, nil
 	}
 	if p.signal == 0 {
 		return Move{Kind: Holds}, nil

@@ -3,6 +3,7 @@ package breakpoint
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -27,9 +28,11 @@ type place struct {
 	results uint64
 	// matches makes the comparisons that cost more than registers.
 	matches func(t *tracee.Thread) (bool, error)
-	signal  int // 0: the thread's end
-	info    ptrace.Siginfo
-	probe   *probe // nil: a debug register
+	// preempts: it is where a turn ended. Else it is a signal's, or with signal 0 the thread's end.
+	preempts bool
+	signal   int
+	info     ptrace.Siginfo
+	probe    *probe // nil: a debug register
 	// retry: a probe was not possible, perhaps because of where the thread continued.
 	retry bool
 	known []tracee.Words
@@ -40,58 +43,77 @@ type place struct {
 
 // signalPlace returns the place of a signal that arrived between two events.
 func signalPlace(m io.ReaderAt, e *eventlog.Event) (*place, error) {
-	if e.Kind != eventlog.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 {
+	p := &place{signal: int(e.Object)}
+	if e.Kind != eventlog.KindSignal || len(e.Args) < 9 || len(e.Payloads) < 3 || len(e.Payloads[0].Data) != len(p.info) {
 		return nil, fmt.Errorf("replay: event of kind %v is no signal with a state", e.Kind)
 	}
-	info, state, ranges := e.Payloads[0], e.Payloads[1], e.Payloads[2]
-	p := &place{signal: int(e.Object)}
+	copy(p.info[:], e.Payloads[0].Data)
+	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
+	if err := p.identify(m, e.Args[1], want, e.Payloads[1:]); err != nil {
+		return nil, fmt.Errorf("replay: signal %d: %w", e.Object, err)
+	}
+	return p, nil
+}
+
+// turnPlace returns the place where a thread's turn ended between two events.
+func turnPlace(m io.ReaderAt, e *eventlog.Event) (*place, error) {
+	if e.Kind != eventlog.KindPoint || len(e.Args) < 7 || e.Args[0] != agent.PointState || len(e.Payloads) < 2 {
+		return nil, fmt.Errorf("replay: event of kind %v is no turn's end with a state", e.Kind)
+	}
+	p := &place{preempts: true}
+	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4], vectors: &e.Args[6]}
+	if err := p.identify(m, e.Object, want, e.Payloads); err != nil {
+		return nil, fmt.Errorf("replay: the end of a turn: %w", err)
+	}
+	return p, nil
+}
+
+// identify makes pc the place, where the state has the digests. The payloads are the registers, the
+// ranges of memory, and words of these.
+func (p *place) identify(m io.ReaderAt, pc uint64, want digests, payloads []eventlog.Payload) error {
+	state, ranges := payloads[0], payloads[1]
 	var s agent.RawSignalState
-	if len(info.Data) != len(p.info) || state.Kind != eventlog.PayloadRegisters || len(state.Data) != binary.Size(s) ||
+	if state.Kind != eventlog.PayloadRegisters || len(state.Data) != binary.Size(s) ||
 		ranges.Kind != eventlog.PayloadRanges || len(ranges.Data)%16 != 0 || len(ranges.Data) == 0 {
-		return nil, fmt.Errorf("replay: signal %d has no state in the log", e.Object)
+		return errors.New("it has no state in the log")
 	}
-	copy(p.info[:], info.Data)
 	if _, err := binary.Decode(state.Data, binary.LittleEndian, &s); err != nil {
-		return nil, err
+		return err
 	}
-	p.pc, p.registers, p.flags = e.Args[1], s.Registers, s.Flags
+	p.pc, p.registers, p.flags = pc, s.Registers, s.Flags
 	parts := make([]agent.RawRange, len(ranges.Data)/16)
 	if _, err := binary.Decode(ranges.Data, binary.LittleEndian, parts); err != nil {
-		return nil, err
+		return err
 	}
-	const most = 64 << 20
+	left := uint64(64 << 20)
 	for _, r := range parts {
-		if r.Length > most {
-			return nil, fmt.Errorf("replay: signal %d has a digest of %d bytes", e.Object, r.Length)
+		if r.Length > left {
+			return fmt.Errorf("its digests are of %d bytes and more", r.Length)
 		}
+		left -= r.Length
 	}
-	for _, w := range e.Payloads[3:] {
+	for _, w := range payloads[2:] {
 		if w.Kind == eventlog.PayloadWords {
 			p.known = append(p.known, tracee.Words{Addr: uint64(w.Addr), Data: w.Data})
 		}
 	}
-	want := digests{registers: e.Args[2], stack: e.Args[3], data: e.Args[4]}
 	general := digest(state.Data[:8*len(s.Registers)], 0)
 	p.matches = func(t *tracee.Thread) (bool, error) { return want.match(t.TID, m, general, parts) }
-	return p, nil
+	return nil
 }
 
-// digests are of the state that a signal interrupted.
-type digests struct{ registers, stack, data uint64 }
+// digests are of the state of an interrupted thread. With vectors, that of all registers but the general ones,
+// registers is of these alone; nil: registers is of xmm0 to xmm15, too.
+type digests struct {
+	registers, stack, data uint64
+	vectors                *uint64
+}
 
 // match compares in the order of cost. general is the digest of the general registers, which are
 // known to be equal.
 func (d digests) match(tid int, m io.ReaderAt, general uint64, ranges []agent.RawRange) (bool, error) {
-	floating, err := ptrace.GetRegset(tid, ptrace.RegsetFP)
-	if err != nil {
+	if same, err := d.matchVectors(tid, general); err != nil || !same {
 		return false, err
-	}
-	const xmm, size = 160, 256 // struct user_fpregs_struct
-	if len(floating) < xmm+size {
-		return false, fmt.Errorf("replay: %d bytes of vector registers", len(floating))
-	}
-	if digest(floating[xmm:xmm+size], general) != d.registers {
-		return false, nil
 	}
 	read := func(r agent.RawRange, seed uint64) (uint64, error) {
 		p := make([]byte, r.Length)
@@ -99,7 +121,8 @@ func (d digests) match(tid int, m io.ReaderAt, general uint64, ranges []agent.Ra
 		return digest(p, seed), err
 	}
 	// Memory that is not mapped (yet) does not match.
-	if stack, err := read(ranges[0], 0); err != nil || stack != d.stack {
+	stack, err := read(ranges[0], 0)
+	if err != nil || stack != d.stack {
 		return false, nil
 	}
 	sum := uint64(0)
@@ -109,6 +132,22 @@ func (d digests) match(tid int, m io.ReaderAt, general uint64, ranges []agent.Ra
 		}
 	}
 	return sum == d.data, nil
+}
+
+func (d digests) matchVectors(tid int, general uint64) (bool, error) {
+	if d.vectors != nil {
+		vectors, err := ptrace.VectorDigest(tid)
+		return vectors == *d.vectors, err
+	}
+	floating, err := ptrace.GetRegset(tid, ptrace.RegsetFP)
+	if err != nil {
+		return false, err
+	}
+	const xmm, size = 160, 256 // struct user_fpregs_struct
+	if len(floating) < xmm+size {
+		return false, fmt.Errorf("replay: %d bytes of vector registers", len(floating))
+	}
+	return digest(floating[xmm:xmm+size], general) == d.registers, nil
 }
 
 // contextOrder is the order of the registers in struct sigcontext, without rflags.
