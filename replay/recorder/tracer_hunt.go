@@ -13,6 +13,9 @@ import (
 // beginHunt sets up the engine's scheduling of threads in a process. A fork's child has its
 // parent's memory, and so the parent's setup.
 func (r *recording) beginHunt(tid int, memory *ptrace.Memory, forked bool) error {
+	if r.run.order.Turns != nil {
+		return r.beginTurns(tid, memory, forked)
+	}
 	h := r.run.order.Hunt
 	if h == nil {
 		return nil

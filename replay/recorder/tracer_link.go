@@ -34,6 +34,7 @@ type order struct {
 	KeepOutput    bool
 	MaxSize       int64
 	Hunt          *record.Hunt
+	Turns         *record.Turns
 	Producer      string
 }
 

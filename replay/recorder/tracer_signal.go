@@ -27,6 +27,9 @@ func (t *tracer) signalled(x *tracee, s syscall.Signal) error {
 	if isFault(s, &info) {
 		return t.faulted(x, s, info)
 	}
+	if x.isTurnsEnd(s, &info) {
+		return t.turnTimedOut(x)
+	}
 	info, waits, err := x.pace(s, info)
 	if err != nil || waits {
 		return err
@@ -154,6 +157,7 @@ func (t *tracer) fatal(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 		r := x.process.recording
 		r.noteUnsettled(x.process)
 		r.noteHunted()
+		r.noteTurns()
 		r.failed(x, s, &info)
 		r.takeEvidence()
 		r.checkStopped(x.process.pid)

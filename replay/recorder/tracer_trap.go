@@ -186,6 +186,7 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 	}
 	status := int(regs.Rdi) & 0xff
 	r.noteHunted()
+	r.noteTurns()
 	r.takeEvidence()
 	if status == 0 && r.evidence == "" && !t.order.All {
 		r.checkStopped(x.process.pid)

@@ -60,6 +60,21 @@ func Map(h *record.Hunt, tid int, memory *ptrace.Memory) error {
 	if err != nil {
 		return err
 	}
+	return place(raw, tid, memory)
+}
+
+// MapTurns maps memory for turns in a process that starts, and fills it.
+func MapTurns(turns *record.Turns, tid int, memory *ptrace.Memory) error {
+	var b bytes.Buffer
+	r := agent.RawHunt{Strategy: agent.HuntTurns, Seed: turns.Seed, Processor: -1}
+	if err := binary.Write(&b, binary.LittleEndian, &r); err != nil {
+		return err
+	}
+	return place(b.Bytes(), tid, memory)
+}
+
+// place maps the engine's memory for a struct dg_hunt, which raw begins with.
+func place(raw []byte, tid int, memory *ptrace.Memory) error {
 	got, err := ptrace.SystemCall(tid, unix.SYS_MMAP, agent.EngineHunt, agent.HuntBytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE|unix.MAP_NORESERVE, ^uint64(0), 0)
 	if err != nil {

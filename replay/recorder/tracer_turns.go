@@ -1,0 +1,134 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"diagnose/agent"
+	"diagnose/internal/wording"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/recorder/schedule"
+	"diagnose/replay/recorder/sites"
+)
+
+// A program's threads take turns in its engine (agent/src/hunt/turns.c). A timer's signal stops the thread
+// whose turn is over. The tracer says so to the engine, for the thread's next event, or sends the thread into
+// the engine from where it is.
+
+// beginTurns is beginHunt where threads take turns.
+func (r *recording) beginTurns(tid int, memory *ptrace.Memory, forked bool) error {
+	turns := *r.run.order.Turns
+	r.manifest.Turns = &turns
+	if forked {
+		return nil
+	}
+	r.control.Hunt = agent.EngineHunt
+	return schedule.MapTurns(&turns, tid, memory)
+}
+
+// noteTurns stores how many turns there were.
+func (r *recording) noteTurns() {
+	if r.manifest.Turns == nil {
+		return
+	}
+	raw, err := sites.ReadHunt(r.memory)
+	if err != nil {
+		r.limit("turns", err.Error())
+		return
+	}
+	turns := *r.manifest.Turns
+	turns.Ended, turns.Placed, turns.Unsure = raw.Turn, raw.Placed, raw.Misplaced
+	r.manifest.Turns = &turns
+	if turns.Unsure > 0 {
+		r.limit("turns", fmt.Sprintf("%s ended at an instruction where not all memory was compared: a replay may find an earlier place that looks the same",
+			wording.Count(int(turns.Unsure), "turn")))
+	}
+}
+
+// isTurnsEnd reports whether a signal is that of the timer of a turn.
+func (x *tracee) isTurnsEnd(s syscall.Signal, info *ptrace.Siginfo) bool {
+	const timer = -2 // SI_TIMER
+	r := x.process.recording
+	return s == agent.TurnSignal && info.Code() == timer && binary.LittleEndian.Uint32(info[24:]) == agent.TurnValue &&
+		r != nil && r.manifest.Turns != nil
+}
+
+// turnTimedOut handles a thread whose turn's time is up. Of a turn that is to end at an event the time has to be
+// up twice: the timer comes again.
+func (t *tracer) turnTimedOut(x *tracee) error {
+	r := x.process.recording
+	raw, known := r.engineThread(x)
+	holder, err := r.holder()
+	if err != nil {
+		return err
+	}
+	if !known || holder != x.index {
+		return x.proceed(0) // it is another thread's turn already
+	}
+	var kind struct{ Over, Exact uint32 }
+	p := make([]byte, binary.Size(&kind))
+	if _, err := r.memory.ReadAt(p, int64(agent.EngineHunt+uint64(unsafe.Offsetof(agent.RawHunt{}.TurnOver)))); err != nil {
+		return err
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, &kind); err != nil {
+		return err
+	}
+	at, err := r.standing(x)
+	if err != nil {
+		return err
+	}
+	early := kind.Exact == 0 && kind.Over == 0
+	if early || raw.State != agent.RRunning || raw.Raw != 0 || at.whereabouts != inProgram || int64(at.regs.Orig_rax) >= 0 || x.delay != nil {
+		r.turnOver()
+		return x.proceed(0)
+	}
+	if err := r.enterForTurn(x, &raw, &at.regs); err != nil {
+		return err
+	}
+	return x.proceed(0)
+}
+
+// turnOver lets the turn end at the next event.
+func (r *recording) turnOver() {
+	at := agent.EngineHunt + uint64(unsafe.Offsetof(agent.RawHunt{}.TurnOver))
+	r.memory.WriteAt([]byte{1, 0, 0, 0}, int64(at)) // otherwise the process ends
+}
+
+func (r *recording) holder() (uint32, error) {
+	var p [4]byte
+	_, err := r.memory.ReadAt(p[:], int64(r.controlAt+uint64(unsafe.Offsetof(r.control.Holder))))
+	return binary.LittleEndian.Uint32(p[:]), err
+}
+
+// enterForTurn makes a stopped thread enter the engine as if it had called dg_turns_here, with
+// the program's registers in its frame.
+func (r *recording) enterForTurn(x *tracee, raw *agent.RawRThread, regs *ptrace.Registers) error {
+	const trap, resume = 1 << 8, 1 << 16
+	vectors, err := ptrace.VectorDigest(x.tid)
+	if err != nil {
+		return err
+	}
+	frame := agent.RawFrame{RAX: regs.Rax, RBX: regs.Rbx, RCX: regs.Rcx, RDX: regs.Rdx, RSI: regs.Rsi, RDI: regs.Rdi, RBP: regs.Rbp,
+		R8: regs.R8, R9: regs.R9, R10: regs.R10, R11: regs.R11, R12: regs.R12, R13: regs.R13, R14: regs.R14, R15: regs.R15,
+		RIP: regs.Rip, RSP: regs.Rsp, RFlags: regs.Eflags &^ (trap | resume),
+		AgainRAX: 1, AgainRSP: regs.Rsp, Kind: agent.EntryPoint} // AgainRAX: it continues where no call did
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, &frame); err != nil {
+		return err
+	}
+	top := raw.EngineSP - uint64(b.Len())
+	if _, err := r.memory.WriteAt(b.Bytes(), int64(top)); err != nil {
+		return err
+	}
+	if err := r.memory.SetWord(agent.RThreadAddress(x.index)+uint64(unsafe.Offsetof(raw.Inside)), top); err != nil {
+		return err
+	}
+	in := *regs
+	in.Rip, in.Rsp, in.Rdi, in.Rsi = r.control.ParkPC, top&^15-8, agent.ParkedTurn, vectors
+	in.Eflags &^= trap | resume
+	in.Orig_rax = ^uint64(0)
+	return ptrace.SetRegisters(x.tid, &in)
+}
