@@ -32,6 +32,8 @@ type recordFlags struct {
 	repeat    int
 	untilFail bool
 	maxSize   int
+	races     string
+	seed      uint64
 	rules     failRules
 	push      pushFlags
 }
@@ -131,7 +133,9 @@ func (f *recordFlags) register(c *cobra.Command) {
 	f.push.register(c)
 	flags.IntVar(&f.maxSize, "max-size", 0, "end the recording of a process at this many `MiB` of log; the program continues")
 	must(c.MarkFlagDirname("output"))
-	for _, name := range []string{"repeat", "max-size", "fail-if", "check"} {
+	flags.StringVar(&f.races, "races", racesEvents, "record the order of threads' `events`, or with turns also that of their accesses to memory")
+	flags.Uint64Var(&f.seed, "seed", 0, "with --races=turns: `seed` of the turns' lengths; 0 is a new one for each run")
+	for _, name := range []string{"repeat", "max-size", "fail-if", "check", "seed"} {
 		complete(c, name, cobra.NoFileCompletions)
 	}
 }
@@ -141,6 +145,10 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 		return usagef("--repeat and --max-size take no negative numbers (see '%s --help')", c.CommandPath())
 	}
 	if err := cmp.Or(f.rules.compile(), f.push.check(c)); err != nil {
+		return err
+	}
+	turns, err := f.turns()
+	if err != nil {
 		return err
 	}
 	ignored := keepIgnored() // the tracer starts with the same ones
@@ -164,7 +172,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 	r := &programRuns{flags: f, options: recorder.Options{
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(target.Environ(os.Environ()), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again() || f.rules.any(), KeepOutput: len(f.rules.patterns) > 0, MaxSize: int64(f.maxSize) << 20,
-		Ignored: ignored, Prepared: prepared, Producer: version(), Warn: func(text string) { say("warning: " + text) },
+		Ignored: ignored, Prepared: prepared, Turns: turns, Producer: version(), Warn: func(text string) { say("warning: " + text) },
 		Progress: sayAnalysis(),
 	}}
 	stop := r.catch()
