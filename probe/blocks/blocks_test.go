@@ -111,3 +111,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestDeclared(t *testing.T) {
+	got := Declared("struct a { int b; }; extern int c(struct d *e, int f); typedef int (*g)(int h); static long i = 3; enum j { k } l;")
+	for _, name := range []string{"c", "g", "i", "l", "struct a", "struct d", "enum j"} {
+		if !got[name] {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	for _, name := range []string{"a", "b", "d", "e", "f", "h", "j"} {
+		if got[name] {
+			t.Errorf("%s is declared", name)
+		}
+	}
+}

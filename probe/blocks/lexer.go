@@ -130,7 +130,7 @@ func Tags(source string) []string {
 	seen := map[string]bool{}
 	for i := range tokens[:max(len(tokens)-1, 0)] {
 		keyword, name := tokens[i].text, &tokens[i+1]
-		if keyword != "struct" && keyword != "union" && keyword != "enum" || !name.isIdentifier() || seen[keyword+" "+name.text] {
+		if !isTagKeyword(keyword) || !name.isIdentifier() || seen[keyword+" "+name.text] {
 			continue
 		}
 		seen[keyword+" "+name.text] = true
@@ -139,19 +139,28 @@ func Tags(source string) []string {
 	return list
 }
 
-// Declared returns the names that preprocessed headers declare outside of all functions and structures, and their tags as those of
-// Tags.
-func Declared(preprocessed string) map[string]bool {
+func isTagKeyword(text string) bool { return text == "struct" || text == "union" || text == "enum" }
+
+// Declared returns the names that source without directives declares outside of all functions and structures, and its tags as those
+// of Tags. Parameters are not among them; some of the names may be those of types that are only used.
+func Declared(source string) map[string]bool {
 	names := map[string]bool{}
-	tokens, _ := lex(preprocessed)
-	depth := 0
+	tokens, _ := lex(source)
+	depth, inside := 0, 0 // braces and parentheses that are open
 	for i := range tokens {
+		switch tokens[i].text {
+		case "(":
+			inside++
+		case ")":
+			inside--
+		}
 		depth += braces(tokens[i].text)
-		if depth == 0 && tokens[i].isIdentifier() {
+		pointer := i > 1 && tokens[i-1].text == "*" && tokens[i-2].text == "(" // as in int (*name)(void)
+		if depth == 0 && (inside == 0 || pointer) && tokens[i].isIdentifier() && (i == 0 || !isTagKeyword(tokens[i-1].text)) {
 			names[tokens[i].text] = true
 		}
 	}
-	for _, tag := range Tags(preprocessed) {
+	for _, tag := range Tags(source) {
 		names[tag] = true
 	}
 	return names

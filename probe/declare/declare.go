@@ -10,8 +10,9 @@ import (
 
 // Scope says what names stand for.
 type Scope interface {
-	// Variable returns the type of a variable, Constant the value of an enumerator, Function what a function returns and takes.
-	Variable(name string) (debuginfo.Type, bool)
+	// Variable returns the type of a variable, and whether it is one of the function; Constant the value of an enumerator, Function
+	// what a function returns and takes.
+	Variable(name string) (t debuginfo.Type, local, ok bool)
 	Constant(name string) (int64, bool)
 	Function(name string) (debuginfo.Prototype, bool)
 	// Type returns a type; a tag has its keyword, as in "struct item".
@@ -27,16 +28,19 @@ type Names struct {
 	// Taken are names that headers declare outside of functions. Only variables and constants of a function's scope replace them.
 	// Macros are names of macros, which nothing replaces.
 	Taken, Macros map[string]bool
+	// Aliases are further names for members and tags, by their own.
+	Aliases map[string][]string
 }
 
 // Slot is a symbol that stands for a variable or a function of the program: the address that the symbol has is the program's.
 type Slot struct {
-	Name     string
-	Symbol   string
-	Function bool
-	// Size is that of the variable in bytes; 0: it is not known.
-	Size int64
+	Name, Symbol string
+	// Text is the declaration, without the symbol.
+	Text string
 }
+
+// SymbolOf is the symbol that a name has in declarations.
+func SymbolOf(name string) string { return own + "s_" + name }
 
 // Bounds of declarations.
 const (
@@ -44,6 +48,8 @@ const (
 	mostSlots = 1024
 	mostText  = 4 << 20
 	mostDepth = 32
+	// mostWork bounds the parts of types that are looked at: types that refer to each other make many of few.
+	mostWork = 1 << 15
 )
 
 // LimitError says that a bound was reached.
@@ -59,8 +65,9 @@ type Declarations struct {
 	scope Scope
 	names map[string]bool
 	// macros are not declared.
-	macros map[string]bool
-	prefix string
+	macros  map[string]bool
+	aliases map[string][]string
+	prefix  string
 	// tags are the types that have definitions or declarations here.
 	tags map[debuginfo.Type]*record
 	// made are the declared names, each with its tag's keyword if it has one.
@@ -68,6 +75,7 @@ type Declarations struct {
 	// pending are the types that pointers lead to.
 	pending  []debuginfo.Type
 	paddings int
+	work     int
 	text     strings.Builder
 	err      error
 }
@@ -82,7 +90,7 @@ type record struct {
 // New declares for code what its names stand for in a scope. The prefix distinguishes the symbols of several scopes. outer is the
 // scope of the file if this one is a function's: its declarations are not repeated.
 func New(scope Scope, names Names, prefix string, outer *Declarations) (*Declarations, error) {
-	d := &Declarations{outer: outer, scope: scope, names: map[string]bool{}, macros: names.Macros, prefix: prefix,
+	d := &Declarations{outer: outer, scope: scope, names: map[string]bool{}, macros: names.Macros, aliases: names.Aliases, prefix: prefix,
 		tags: map[debuginfo.Type]*record{}, made: map[string]debuginfo.Type{}}
 	for _, name := range slices.Concat(names.Objects, names.Types) {
 		if isName(name) && !names.Macros[name] {
@@ -113,6 +121,14 @@ func (d *Declarations) fail(what string) {
 	if d.err == nil {
 		d.err = &LimitError{what}
 	}
+}
+
+// tired counts a part of a type, and reports whether there were too many.
+func (d *Declarations) tired() bool {
+	if d.work++; d.work > mostWork {
+		d.fail("the types of the program are too large, or refer to each other too often")
+	}
+	return d.err != nil
 }
 
 func (d *Declarations) write(format string, args ...any) {
@@ -168,15 +184,21 @@ func (d *Declarations) enumeration(name string, t debuginfo.Type) {
 		4: "enum %s { %se%d = -1 };\n",
 		8: "enum %s { %se%d = -1 - (1L << 40) };\n",
 	}[t.Size()]
-	if known {
-		d.write(form+"_Static_assert(sizeof(enum %[1]s) == %[4]d, \"\");\n", name, own, len(d.made), t.Size())
+	if !known {
+		return
+	}
+	for i, tag := range append([]string{name}, d.aliases[name]...) {
+		d.write(form+"_Static_assert(sizeof(enum %[1]s) == %[4]d, \"\");\n", tag, own, len(d.made)*256+i, t.Size())
 	}
 }
 
 // object declares an identifier of a variable, a constant or a function.
 func (d *Declarations) object(name string, taken bool) {
-	if t, found := d.scope.Variable(name); found {
-		d.variable(name, t)
+	if t, local, found := d.scope.Variable(name); found {
+		if local || !d.isOuter(name) {
+			d.define(t, 0)
+			d.slot(name, d.declare(name, t, 0))
+		}
 		return
 	}
 	if n, found := d.scope.Constant(name); found {
@@ -184,8 +206,9 @@ func (d *Declarations) object(name string, taken bool) {
 		d.write("enum { %s = %s };\n", name, constant(n))
 		return
 	}
-	if p, found := d.scope.Function(name); found && !taken {
-		d.function(name, p)
+	if p, found := d.scope.Function(name); found && !taken && !d.isOuter(name) {
+		d.definePrototype(p, 0)
+		d.slot(name, d.declarePrototype(name, p, 0))
 	}
 }
 
@@ -223,27 +246,23 @@ func constant(n int64) string {
 	return fmt.Sprintf("%dL", n)
 }
 
-// slot makes a symbol for a name.
-func (d *Declarations) slot(s Slot) string {
+// isOuter reports whether the file's scope has a symbol for a variable or function, which is the same one here.
+func (d *Declarations) isOuter(name string) bool {
+	return d.outer != nil && slices.ContainsFunc(d.outer.Slots, func(s Slot) bool { return s.Name == name })
+}
+
+// slot declares a name with a symbol.
+func (d *Declarations) slot(name, declaration string) {
+	d.made[name] = nil
 	if len(d.Slots) == mostSlots {
 		d.fail(fmt.Sprintf("the code names more than %d variables and functions of the program", mostSlots))
-		return own
+		return
 	}
-	s.Symbol = fmt.Sprintf("%ss%s_%d", own, d.prefix, len(d.Slots))
+	s := Slot{Name: name, Symbol: SymbolOf(name), Text: declaration}
 	d.Slots = append(d.Slots, s)
-	return s.Symbol
+	d.write("extern %s __asm__(\"%s\");\n", declaration, s.Symbol)
 }
 
-func (d *Declarations) variable(name string, t debuginfo.Type) {
-	d.made[name] = nil
-	d.define(t, 0)
-	symbol := d.slot(Slot{Name: name, Size: t.Size()})
-	d.write("extern %s __asm__(\"%s\");\n", d.declare(name, t, 0), symbol)
-}
-
-func (d *Declarations) function(name string, p debuginfo.Prototype) {
-	d.made[name] = nil
-	d.definePrototype(p, 0)
-	symbol := d.slot(Slot{Name: name, Function: true})
-	d.write("extern %s __asm__(\"%s\");\n", d.declarePrototype(name, p, 0), symbol)
-}
+// HasRecords reports whether structures or unions are declared in this scope: declarations with the same text may then be of other
+// types than elsewhere.
+func (d *Declarations) HasRecords() bool { return len(d.tags) > 0 }

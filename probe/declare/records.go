@@ -38,7 +38,7 @@ func (d *Declarations) refer(t debuginfo.Type) *record {
 // define writes the definitions that the objects of a type need. What their pointers lead to is defined later, so that a structure
 // that is reached while one is defined can have it inside.
 func (d *Declarations) define(t debuginfo.Type, depth int) {
-	if t == nil || depth > mostDepth || d.err != nil {
+	if t == nil || depth > mostDepth || d.tired() {
 		return
 	}
 	t = debuginfo.Complete(t)
@@ -63,7 +63,9 @@ func (d *Declarations) define(t debuginfo.Type, depth int) {
 		members := d.namedMembers(t, 0)
 		d.defineMembers(members, depth)
 		r.defined = true
-		d.write("%s", d.body(t, members, r.tag))
+		for _, tag := range append([]string{r.tag}, d.aliases[r.tag]...) {
+			d.write("%s", d.body(t, members, tag))
+		}
 	}
 }
 
@@ -107,7 +109,7 @@ func (d *Declarations) namedMembers(t debuginfo.Type, depth int) []member {
 	var list []member
 	seen := map[string]bool{}
 	for _, m := range t.Members() {
-		if m.Type == nil || depth > mostDepth {
+		if m.Type == nil || depth > mostDepth || d.tired() {
 			continue
 		}
 		core := debuginfo.Complete(m.Type)
@@ -194,7 +196,7 @@ func (d *Declarations) members(t debuginfo.Type, list []member) string {
 		case m.BitSize > 0:
 			fmt.Fprintf(&b, "\n%s : %d;", d.declare(m.Name, m.Type, 0), m.BitSize)
 		default:
-			fmt.Fprintf(&b, "\n%s;", d.declare(m.Name, m.Type, 0))
+			b.WriteString(d.named(m))
 		}
 		p.at, m.written = m.bit()+m.bits(), true
 	}
@@ -203,6 +205,18 @@ func (d *Declarations) members(t debuginfo.Type, list []member) string {
 	}
 	p.to(size, false)
 	return b.String()
+}
+
+// named writes a member under its name and its aliases.
+func (d *Declarations) named(m *member) string {
+	text := fmt.Sprintf("\n%s;", d.declare(m.Name, m.Type, 0))
+	if len(d.aliases[m.Name]) == 0 {
+		return text
+	}
+	for _, alias := range d.aliases[m.Name] {
+		text += " " + d.declare(alias, m.Type, 0) + ";"
+	}
+	return "\nunion {" + text + " } __attribute__((packed));"
 }
 
 // declarable reports whether C can have the member where it is, and notes the names that it brings.

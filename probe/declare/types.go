@@ -22,7 +22,7 @@ func (d *Declarations) declare(inner string, t debuginfo.Type, depth int) string
 	switch {
 	case t == nil || t.Kind() == debuginfo.KindVoid:
 		return spaced("void", inner)
-	case depth > mostDepth:
+	case depth > mostDepth || d.tired():
 		return spaced(opaque, inner)
 	}
 	switch t.Kind() {
