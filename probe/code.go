@@ -57,13 +57,15 @@ type codeRun struct {
 	// file has the declarations for the code outside of blocks. It is read as from the place filePlace.
 	file      *declare.Declarations
 	filePlace int
-	slots     []declare.Slot
-	binary    *sandbox.Binary
-	process   *sandbox.Process
-	arguments []sandbox.Argument
-	missing   map[int]error // by slot
-	fileScope *expression.Place
-	printed   int
+	fileSlots []slot
+	// symbols are those of all slots, names what they stand for.
+	symbols, names []string
+	binary         *sandbox.Binary
+	process        *sandbox.Process
+	arguments      []sandbox.Argument
+	missing        map[int]error // by slot
+	fileScope      *expression.Place
+	printed        int
 	// over: the code has ended for good.
 	over bool
 }
@@ -74,12 +76,19 @@ type codeText struct {
 	source *blocks.Source
 }
 
+// slot is a name and the index of its symbol.
+type slot struct {
+	name string
+	at   int
+}
+
 // variant is the function of a block for places where its names stand for things of the same types.
 type variant struct {
 	number, block int
-	declarations  string
-	slots         []declare.Slot
-	first         int // slot
+	declared      *declare.Declarations
+	slots         []slot
+	// renamed are the names that have others in the C of this variant.
+	renamed []string
 }
 
 func newCodeRun(q *Question) *codeRun {
@@ -126,18 +135,21 @@ func (c *codeRun) headers(ctx context.Context, compiler *sandbox.Compiler) (*hea
 
 // declare finds what the code's names stand for at its places in the process at the recording's end.
 func (c *codeRun) declare(p *image.Process, places []Place, h *headers) error {
-	all := declare.Names{Taken: h.taken, Macros: h.macros}
+	all := declare.Names{Taken: h.taken, Macros: h.macros, Aliases: map[string][]string{}}
+	var parts strings.Builder
 	for _, s := range c.sources {
 		for _, part := range s.Parts {
-			all.Objects = append(all.Objects, blocks.Identifiers(part.Text)...)
-			all.Tags = append(all.Tags, blocks.Tags(part.Text)...)
+			parts.WriteString(part.Text)
+			parts.WriteByte('\n')
 		}
 		for _, b := range s.Blocks {
 			all.Types = append(all.Types, blocks.Identifiers(b.Text)...)
 			all.Tags = append(all.Tags, blocks.Tags(b.Text)...)
 		}
 	}
+	all.Objects = blocks.Identifiers(parts.String())
 	all.Types = append(all.Types, all.Objects...)
+	all.Tags = append(all.Tags, blocks.Tags(parts.String())...)
 	c.filePlace = slices.IndexFunc(places, func(x Place) bool { return x.Kind == KindCode })
 	if c.filePlace < 0 {
 		return nil
@@ -149,7 +161,6 @@ func (c *codeRun) declare(p *image.Process, places []Place, h *headers) error {
 	if c.file, err = declare.New(&codeScope{place: place}, all, "f", nil); err != nil {
 		return err
 	}
-	c.slots = slices.Clone(c.file.Slots)
 	for i := range places {
 		if places[i].Kind != KindCode {
 			continue
@@ -158,7 +169,59 @@ func (c *codeRun) declare(p *image.Process, places []Place, h *headers) error {
 			return err
 		}
 	}
-	return nil
+	c.name(blocks.Declared(parts.String()), h)
+	for _, v := range c.variants {
+		for _, name := range v.renamed {
+			all.Aliases[name] = append(all.Aliases[name], v.alias(name))
+		}
+	}
+	c.file, err = declare.New(&codeScope{place: place}, all, "f", nil) // with the aliases
+	c.fileSlots = c.add(c.file.Slots, func(s *declare.Slot) string { return s.Symbol })
+	for _, v := range c.variants {
+		v.slots = c.add(v.declared.Slots, v.symbol)
+	}
+	return err
+}
+
+// name decides which names need another one in a variant. In C all declarations of a name that is not one of a function stand for
+// one object of one type, and one that a header or the code itself declares outside of functions hides what it stands for at a place.
+func (c *codeRun) name(declared map[string]bool, h *headers) {
+	type known struct {
+		text    string
+		records bool
+	}
+	before := map[string]known{}
+	for _, s := range c.file.Slots {
+		declared[s.Name] = true
+	}
+	for _, v := range c.variants {
+		for _, s := range v.declared.Slots {
+			old, has := before[s.Name]
+			here := known{s.Text, v.declared.HasRecords()}
+			switch {
+			case declared[s.Name] || h.taken[s.Name], has && (old != here || here.records):
+				v.renamed = append(v.renamed, s.Name)
+			case !has:
+				before[s.Name] = here
+			}
+		}
+	}
+}
+
+// add adds the slots of declarations. Slots with one symbol are one.
+func (c *codeRun) add(slots []declare.Slot, symbol func(*declare.Slot) string) []slot {
+	var list []slot
+	for i := range slots {
+		name := symbol(&slots[i])
+		at := slices.Index(c.symbols, name)
+		if at < 0 {
+			at = len(c.symbols)
+			c.symbols = append(c.symbols, name)
+			c.names = append(c.names, slots[i].Name)
+		}
+		list = append(list, slot{slots[i].Name, at})
+	}
+	return list
 }
 
 // outside is a place seen from outside of its function.
@@ -170,9 +233,6 @@ func (c *codeRun) outside(p *image.Process, x *Place) (*expression.Place, error)
 	return place, err
 }
 
-// ownSymbols is replaced by what distinguishes the symbols of a variant.
-const ownSymbols = "VARIANT"
-
 // vary finds or makes the function of a block for a place.
 func (c *codeRun) vary(p *image.Process, index int, x *Place, h *headers) error {
 	place, err := expression.NewPlaceIn(p, x.PC, x.PC, x.level)
@@ -182,7 +242,7 @@ func (c *codeRun) vary(p *image.Process, index int, x *Place, h *headers) error 
 	text := c.texts[x.Code].Text
 	words := blocks.Identifiers(text)
 	scope := &codeScope{place: place}
-	d, err := declare.New(scope, declare.Names{Objects: words, Types: words, Tags: blocks.Tags(text), Taken: h.taken, Macros: h.macros}, ownSymbols, c.file)
+	d, err := declare.New(scope, declare.Names{Objects: words, Types: words, Tags: blocks.Tags(text), Taken: h.taken, Macros: h.macros}, "b", c.file)
 	if err == nil {
 		err = scope.err
 	}
@@ -190,25 +250,43 @@ func (c *codeRun) vary(p *image.Process, index int, x *Place, h *headers) error 
 		return err
 	}
 	for _, v := range c.variants {
-		if v.block == x.Code && v.declarations == d.Text() {
+		if v.block == x.Code && v.declared.Text() == d.Text() {
 			c.byPlace[index] = v
 			return nil
 		}
 	}
-	v := &variant{number: len(c.variants), block: x.Code, declarations: d.Text(), slots: d.Slots, first: len(c.slots)}
-	for _, s := range d.Slots {
-		s.Symbol = v.own(s.Symbol)
-		c.slots = append(c.slots, s)
-	}
+	v := &variant{number: len(c.variants), block: x.Code, declared: d}
 	c.variants = append(c.variants, v)
 	c.byPlace[index] = v
 	return nil
 }
 
-// own makes the symbols of declarations those of the variant. The declarations have identifiers only, of which the program's begin
-// otherwise.
-func (v *variant) own(text string) string {
-	return strings.ReplaceAll(text, "_dg_s"+ownSymbols+"_", fmt.Sprintf("_dg_s%d_", v.number))
+// alias is the name that a name has in the variant.
+func (v *variant) alias(name string) string { return fmt.Sprintf("_dg_n%d_%s", v.number, name) }
+
+func (v *variant) symbol(s *declare.Slot) string {
+	if slices.Contains(v.renamed, s.Name) {
+		return declare.SymbolOf(v.alias(s.Name))
+	}
+	return s.Symbol
+}
+
+// function writes the function of the variant.
+func (v *variant) function(t codeText) string {
+	var b strings.Builder
+	text := v.declared.Text()
+	for i := range v.declared.Slots {
+		s := &v.declared.Slots[i]
+		text = strings.ReplaceAll(text, `"`+s.Symbol+`"`, `"`+v.symbol(s)+`"`)
+	}
+	for _, name := range v.renamed {
+		fmt.Fprintf(&b, "#define %s %s\n", name, v.alias(name))
+	}
+	fmt.Fprintf(&b, "static void _dg_block_%d(void) {\n#line 1 \"declarations\"\n%s{\n#line %d %s\n%s\n;}\n}\n", v.number, text, t.Line, quotedName(t.source.Name), t.Text)
+	for _, name := range v.renamed {
+		fmt.Fprintf(&b, "#undef %s\n", name)
+	}
+	return b.String()
 }
 
 // compile compiles the code.
@@ -224,15 +302,10 @@ func (c *codeRun) compile(ctx context.Context, compiler *sandbox.Compiler, h *he
 		}
 	}
 	for _, v := range c.variants {
-		t := c.texts[v.block]
-		fmt.Fprintf(&b, "static void _dg_block_%d(void) {\n#line 1 \"declarations\"\n%s{\n#line %d %s\n%s\n;}\n}\n", v.number, v.own(v.declarations), t.Line, quotedName(t.source.Name), t.Text)
-	}
-	var symbols []string
-	for _, s := range c.slots {
-		symbols = append(symbols, s.Symbol)
+		b.WriteString(v.function(c.texts[v.block]))
 	}
 	var err error
-	c.binary, err = compiler.Compile(ctx, b.String(), len(c.variants), symbols)
+	c.binary, err = compiler.Compile(ctx, b.String(), len(c.variants), c.symbols)
 	return err
 }
 
@@ -347,7 +420,7 @@ func (r *run) addCode(x *stop, row *Row) error {
 func (r *run) setArguments(v *variant, index int, a *asked, frame *value.Frame) error {
 	c := r.code
 	if c.arguments == nil {
-		c.arguments = make([]sandbox.Argument, len(c.slots))
+		c.arguments = make([]sandbox.Argument, len(c.symbols))
 	}
 	clear(c.missing)
 	for i := range c.arguments {
@@ -358,32 +431,32 @@ func (r *run) setArguments(v *variant, index int, a *asked, frame *value.Frame) 
 		if err == nil {
 			err = errNoScope
 		}
-		for i := range c.slots {
+		for i := range c.symbols {
 			c.missing[i] = err
 		}
 		return nil
 	}
-	if len(c.file.Slots) > 0 {
+	if len(c.fileSlots) > 0 {
 		if c.fileScope == nil {
 			var err error
 			if c.fileScope, err = c.outside(r.process, &r.log.Places[c.filePlace]); err != nil {
 				return err
 			}
 		}
-		c.fill(0, c.file.Slots, c.fileScope.In(frame))
+		c.fill(c.fileSlots, c.fileScope.In(frame))
 	}
-	c.fill(v.first, v.slots, a.place.In(frame))
+	c.fill(v.slots, a.place.In(frame))
 	return nil
 }
 
 // fill finds what slots stand for in a scope.
-func (c *codeRun) fill(first int, slots []declare.Slot, scope expression.Scope) {
-	for i := range slots {
-		o, found, err := scope.Variable(slots[i].Name)
+func (c *codeRun) fill(slots []slot, scope expression.Scope) {
+	for _, s := range slots {
+		o, found, err := scope.Variable(s.name)
 		if err == nil && !found {
 			err = &value.UnavailableError{Reason: "not found"}
 		}
-		to := &c.arguments[first+i]
+		to := &c.arguments[s.at]
 		if err == nil {
 			if addr, in := o.Address(); in {
 				*to = sandbox.Argument{Addr: addr}
@@ -394,15 +467,15 @@ func (c *codeRun) fill(first int, slots []declare.Slot, scope expression.Scope) 
 				continue
 			}
 		}
-		c.missing[first+i] = err
+		c.missing[s.at] = err
 	}
 }
 
 // describe names what a failure is about.
 func (c *codeRun) describe(f *sandbox.Failure) *CodeFailure {
 	d := &CodeFailure{Failure: *f}
-	if f.Slot >= 0 && f.Slot < len(c.slots) {
-		d.Name = c.slots[f.Slot].Name
+	if f.Slot >= 0 && f.Slot < len(c.names) {
+		d.Name = c.names[f.Slot]
 		if err := c.missing[f.Slot]; err != nil && f.Kind == sandbox.Missing {
 			d.Why = value.Missing(err)
 		}
@@ -428,9 +501,9 @@ func (s *codeScope) meaning(name string) expression.Meaning {
 }
 
 // Variable implements declare.Scope.
-func (s *codeScope) Variable(name string) (debuginfo.Type, bool) {
+func (s *codeScope) Variable(name string) (t debuginfo.Type, local, ok bool) {
 	m := s.meaning(name)
-	return m.Variable, m.Variable != nil
+	return m.Variable, m.Local, m.Variable != nil
 }
 
 // Constant implements declare.Scope.

@@ -1,13 +1,16 @@
 package probe_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"diagnose/internal/recordtest"
 	"diagnose/probe"
 	"diagnose/probe/blocks"
 	"diagnose/probe/sandbox"
@@ -175,5 +178,100 @@ at queue.c:35 {
 	}
 	if log.Code[0].Runs != 120000 {
 		t.Errorf("%+v", log.Code[0])
+	}
+}
+
+// TestCodeNames: a name of two places, of the code and of a header stands for the one that is visible at the place.
+func TestCodeNames(t *testing.T) {
+	for _, b := range builds {
+		t.Run(b.compiler+b.level, func(t *testing.T) {
+			rec := recorded(t, testPrograms+"names.c", "SIGABRT", b.compiler, b.level)
+			log := ask(t, rec, probe.Question{Code: code(t, "names.c", `
+struct own { int n, more; };
+static int calls;
+static int doubled(int n) { return 2 * n; }
+static struct own number(void) { return (struct own){++calls, 40}; }
+static int numbered(void) { return number().n; }
+static int whole(void) { return total; }
+at names.c:16 {
+	printf("%d %g %ld %d %d %d %d %d %d %zu\n", numbered(), basename, total->n, total->index, n, doubled(n), total->flag, total->more, total->last, sizeof *total);
+}
+at names.c:22 {
+	int more = (int)n;
+	printf("%d %g %lld %s %zu %d\n", numbered(), basename, n, sum, sizeof n, whole() + more);
+}
+static long pair, pick = LEFT;
+at names.c:23 {
+	printf("%d\n", total);
+}
+at names.c:30 {
+	struct pair *same = pair;
+	enum pick chosen = pick;
+	printf("%ld %d %d %zu\n", same->n, chosen == RIGHT, same->more, sizeof(struct pair));
+}`)})
+			if got, want := printed(log), "1 0 1 2 3 6 3 4 5 16\n2 3 1 678 8 6\n5\n4 1 4 16\n"; got != want {
+				t.Errorf("got  %s\nwant %s %+v", got, want, log.Code)
+			}
+		})
+	}
+}
+
+// TestCodeRefused: mistakes in code are told with the file and the line of the code, before anything runs.
+func TestCodeRefused(t *testing.T) {
+	rec := recorded(t, source, "SIGABRT", "gcc", "-O1")
+	at := marked(t, "PUSHED")
+	for text, want := range map[string]string{
+		"undeclared(1);":  "wrong.c:2:2: error: implicit declaration of function",
+		"q->nothing = 1;": "wrong.c:2:3: error:",
+		"break;":          "wrong.c:2:2: error:",
+	} {
+		_, err := probe.Ask(t.Context(), rec, &probe.Question{Code: code(t, "wrong.c", "at "+at+" {\n "+text+"\n}")})
+		var refused *sandbox.CompileError
+		if !errors.As(err, &refused) || !strings.Contains(refused.Text, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{"at queue.c:9 { }": "no code begins at that line", "at quee.c:9 { }": "no code of that file"} {
+		_, err := probe.Ask(t.Context(), rec, &probe.Question{Code: code(t, "wrong.c", text)})
+		var wrong *probe.Error
+		if !errors.As(err, &wrong) || !strings.Contains(wrong.Problem, want) || !strings.HasPrefix(wrong.Asked, "wrong.c:1: que") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestCodeCXX: members of bases, references, bit fields, and both instances of a template.
+func TestCodeCXX(t *testing.T) {
+	for _, b := range []struct{ compiler, level string }{{"g++", "-O0"}, {"clang++", "-O0"}} {
+		t.Run(b.compiler, func(t *testing.T) {
+			rec := recorded(t, testPrograms+"shapes.cc", "SIGABRT", b.compiler, b.level)
+			log := ask(t, rec, probe.Question{Code: code(t, "shapes.c", `
+at shapes.cc:14 { printf("%d %d %g %d %d %d\n", this->id, by, this->area, this->open, this->sides, this->name != 0); }
+at shapes.cc:20 { printf("%zu\n", sizeof v); }`)})
+			if got := printed(log); got != "4 3 6 1 4 1\n4\n8\n" {
+				t.Errorf("%s %+v", got, log.Code)
+			}
+		})
+	}
+}
+
+// TestCodeRust: plain structures of Rust.
+func TestCodeRust(t *testing.T) {
+	path, err := exec.LookPath("rustc")
+	if err != nil {
+		t.Skip(err)
+	}
+	exe := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command(path, "-g", "-o", exe, testPrograms+"items.rs").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rec, err := record.Open(recordtest.RecordProgram(t, exe, nil, "", "SIGABRT").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	log := ask(t, rec, probe.Question{Code: code(t, "items.c", `at items.rs:7 { printf("%g %lu %u %g\n", sum, by, item->key, item->weight); }`)})
+	if got := printed(log); got != "0 3 1 2.5\n7.5 3 2 4.5\n" {
+		t.Errorf("%s %+v", got, log.Code)
 	}
 }

@@ -149,8 +149,8 @@ func (b *Binary) build(ctx context.Context, c *Compiler, text string) error {
 	group.Go(func() error {
 		// Stores and reads are made where the code has them: without optimisation. The addresses of the program's variables are in the
 		// global offset table, which the process writes to.
-		_, err := c.run(ctx, b.dir, append(append([]string{}, language...), "-O0", "-g", "-w", "-Werror=implicit-function-declaration",
-			"-Wno-incompatible-pointer-types", "-fPIC", "-fno-plt", "-fno-stack-protector", "-fasynchronous-unwind-tables", "-fno-lto",
+		_, err := c.run(ctx, b.dir, append(append([]string{}, language...), "-O0", "-g", "-Werror=implicit-function-declaration",
+			"-Werror=pragmas", "-Wno-incompatible-pointer-types", "-Wno-attributes", "-fPIC", "-fno-plt", "-fno-stack-protector", "-fasynchronous-unwind-tables", "-fno-lto",
 			"-shared", "-Wl,-z,norelro", "-Wl,-z,now", "-Wl,-z,defs", "-o", blocksName, "blocks.c", "-lm")...)
 		return err
 	})
