@@ -122,18 +122,16 @@ func (r *run) prepare(ctx context.Context) error {
 		if !fit {
 			return first
 		}
-		if known == nil {
-			return nil // no debug code
+		if len(r.q.Code) == 0 {
+			return nil
 		}
 		return r.code.declare(p, places, known)
 	})
 	if err != nil {
 		return err
 	}
-	if known != nil {
-		if err := r.code.compile(ctx, compiler, known); err != nil {
-			return err
-		}
+	if err := r.code.compile(ctx, compiler, known); err != nil {
+		return err
 	}
 	if err := r.findEvents(); err != nil {
 		return err
