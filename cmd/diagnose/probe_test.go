@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,4 +76,56 @@ func TestProbeMistakes(t *testing.T) {
 	if got := diagnose(t, nil, "probe", "--recording", t.TempDir(), "--on-call", "add"); got.status != exitInput {
 		t.Errorf("no recording: status %d, %s", got.status, got.stderr)
 	}
+}
+
+// TestProbeCode: debug code prints to the answer, and its failures name its lines, in all forms.
+func TestProbeCode(t *testing.T) {
+	dir := traceable(t)
+	file := filepath.Join(t.TempDir(), "code.c")
+	if err := os.WriteFile(file, []byte("static int n;\nat names.c:"+guardedLine(t)+" {\n if (!n++)\n  printf(\"guarded %ld\\n\", guarded);\n else if (n == 2)\n  guarded = 7;\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"probe", "--recording", dir, "--code", file, "--verify"}
+	table := diagnose(t, nil, args...)
+	if table.status != exitOK || table.stderr != "" || !strings.HasPrefix(table.stdout, "guarded 0\n[") {
+		t.Fatalf("status %d\n%s%s", table.status, table.stdout, table.stderr)
+	}
+	for _, want := range []string{"code.c:6: a store to the program's memory at 0x", "in a process of its own, failed 1 time", "the replay ended identical to the recording"} {
+		if !strings.Contains(table.stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, table.stdout)
+		}
+	}
+	var shown shownProbe
+	if err := json.Unmarshal([]byte(diagnose(t, nil, append(args, "--format", "json")...).stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Rows) != 2 || shown.Rows[0].Printed != "guarded 0\n" || len(shown.Code) != 1 || shown.Code[0].Failure == nil || shown.Code[0].Failure.Kind != "store" || shown.Code[0].Failure.Line != 6 {
+		t.Errorf("%+v", shown)
+	}
+	csv := diagnose(t, nil, append(args, "--format", "csv")...).stdout
+	if !strings.Contains(csv, "Printed") || !strings.Contains(csv, "guarded 0") {
+		t.Error(csv)
+	}
+	for _, text := range []string{"", "at names.c:1 { }", "at names.c:" + guardedLine(t) + " { nothing(); }"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := diagnose(t, nil, args...); got.status != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "code.c:") && text != "" {
+			t.Errorf("%q: status %d\n%s%s", text, got.status, got.stdout, got.stderr)
+		}
+	}
+}
+
+// guardedLine is the number of the line of names.c that adds to guarded.
+func guardedLine(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../internal/testdata/trace/names.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(data), "guarded +=")
+	if !found {
+		t.Fatal("names.c does not add to guarded")
+	}
+	return strconv.Itoa(1 + strings.Count(before, "\n"))
 }
