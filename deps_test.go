@@ -123,6 +123,7 @@ var allowed = map[string]string{
 	"internal/accesslog":      "",
 	"internal/causetest":      "internal/crashtest internal/recordtest replay/record replay/recorder",
 	"bench":                   "image/object",
+	"bench/ask":               "bench/load",
 	"bench/load":              "",
 	"bench/collect":           "",
 	"bench/delta":             "delta patterns",

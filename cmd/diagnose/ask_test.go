@@ -47,7 +47,7 @@ func TestAskForms(t *testing.T) {
 	}
 }
 
-// TestAskWrong: what is wrong is said on standard error, with the status for it.
+// TestAskWrong: the mistake is named on standard error, with the status for it.
 func TestAskWrong(t *testing.T) {
 	dir := traceable(t)
 	for _, x := range []struct {

@@ -300,7 +300,7 @@ func (r *probeReport) summary(out *reports.Listing) {
 			continue
 		}
 		if p.Kind == probe.KindWrite {
-			out.Line("%sshown %s", text, wording.Count(p.Hits, "time"))
+			out.Line("%sseen %s", text, wording.Count(p.Hits, "time"))
 			continue
 		}
 		text += "reached " + wording.Count(p.Hits, "time")
