@@ -152,6 +152,16 @@ func TestOtherOwners(t *testing.T) {
 		if own != 1+bookings*clerks {
 			t.Errorf("%d writes", own)
 		}
+		for n := len(a.Writes) - 1; n > 0; n -= 5 { // although they are made through a register, their moments are exact
+			m := a.Writes[n].Moment
+			if a.Writes[n].By != ask.ByProgram {
+				continue
+			}
+			before := answer(t, rec, ask.Question{Form: ask.FormWrites, Asked: "head->balance", Until: &m})
+			if m.PC == 0 || len(before.Writes) != n {
+				t.Errorf("%d writes before %v, the moment of write %d", len(before.Writes), m, n)
+			}
+		}
 		step := line(t, ledger, "STEP")
 		a, ok := local(t, rec, ask.Question{Form: ask.FormWrites, Asked: "steps"})
 		if !ok {

@@ -172,6 +172,9 @@ func (w *tracedWrites) rows(list []written) error {
 		}
 		freed := t.frees(w.owner)
 		moments := watchtrace.Moments(w.code(), t.log, indices)
+		if err := w.exactMoments(t, indices, moments); err != nil {
+			return err
+		}
 		w.answer.Writes = slices.Grow(w.answer.Writes, len(list))[:len(list)]
 		for k, n := range rows {
 			row := &w.answer.Writes[n]
