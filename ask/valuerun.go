@@ -37,7 +37,6 @@ func (x *valueRun) run() {
 	if !x.started {
 		x.first()
 	}
-	x.finish()
 }
 
 // step makes the writes from an index up to another one, and evaluates the expression after them.
@@ -79,7 +78,7 @@ func (x *valueRun) add(i int) {
 }
 
 // finish fills in the moments.
-func (x *valueRun) finish() {
+func (x *valueRun) finish() error {
 	var rows, indices []int
 	for n, i := range x.indices {
 		if i >= 0 {
@@ -88,8 +87,13 @@ func (x *valueRun) finish() {
 			x.list[n].Instant = *from
 		}
 	}
-	for n, m := range watchtrace.Moments(x.asker.code(), x.log, indices) {
+	moments := watchtrace.Moments(x.asker.code(), x.log, indices)
+	if err := x.asker.exactMoments(x.trace, indices, moments); err != nil {
+		return err
+	}
+	for n, m := range moments {
 		row := &x.list[rows[n]]
 		row.Instant = instant(m, row.Position)
 	}
+	return nil
 }

@@ -56,15 +56,19 @@ func (a *asker) values() error {
 		return err
 	}
 	for range mostRounds {
-		t, more, err := a.valuesOnce(s, m, life)
+		x, more, err := a.valuesOnce(s, m, life)
 		if err != nil {
 			return err
 		}
 		if more == 0 || len(m.words) >= mostWords {
+			if err := x.finish(); err != nil {
+				return err
+			}
+			a.answer.Values = x.list
 			if more > 0 {
 				a.answer.Coverage.gap(Gap{Kind: GapWords, Count: mostWords})
 			}
-			a.valueGaps(t, s, m)
+			a.valueGaps(x.trace, s, m)
 			a.cutValues()
 			return nil
 		}
@@ -72,9 +76,7 @@ func (a *asker) values() error {
 			return err
 		}
 	}
-	a.answer.Coverage.gap(Gap{Kind: GapWords, Count: uint64(len(m.words))})
-	a.cutValues()
-	return nil
+	return &Error{Asked: a.q.Asked, Problem: fmt.Sprintf("its past values lead to ever more memory, even after %d replays; ask about a part of it", mostRounds)}
 }
 
 func (a *asker) cutValues() {
@@ -95,7 +97,7 @@ func lifeOfFrame(p *image.Process, s *subject, code func() *image.Process) *owne
 }
 
 // valuesOnce traces the words that are known to matter. more counts those that the evaluation needed besides.
-func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (t *trace, more int, err error) {
+func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (x *valueRun, more int, err error) {
 	order := slices.Sorted(maps.Keys(m.words))
 	var targets []watchtrace.Target
 	var watched []*pastWord
@@ -105,21 +107,21 @@ func (a *asker) valuesOnce(s *subject, m *pastMemory, life *owner) (t *trace, mo
 		}
 	}
 	a.answer.Coverage.Limits = nil // those of a trace of fewer words
-	if t, err = a.planned(targets, life); err != nil {
+	t, err := a.planned(targets, life)
+	if err != nil {
 		return nil, 0, err
 	}
 	if err := t.run(life); err != nil {
 		return nil, 0, err
 	}
 	before := len(m.words)
-	x := &valueRun{trace: t, subject: s, memory: m, watched: watched, local: life != nil && t.begin >= 0}
+	x = &valueRun{trace: t, subject: s, memory: m, watched: watched, local: life != nil && t.begin >= 0}
 	if x.calls, err = watchtrace.Calls(a.rec, t.log); err != nil {
 		return nil, 0, err
 	}
 	m.rewind(t.log, watched)
 	x.run()
-	a.answer.Values = x.list
-	return t, len(m.words) - before, nil
+	return x, len(m.words) - before, nil
 }
 
 // valueGaps notes what the trace of the values cannot have seen.
