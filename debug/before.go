@@ -87,28 +87,65 @@ func (s *Session) stepUpTo(anchor Position, m evidence.Moment, most int) (Positi
 	if most > fewSteps {
 		return Position{}, 0, fmt.Errorf("debug: the instruction before is more than %d instructions after any that is known", most)
 	}
-	near, err := s.near(l, at, m)
+	candidates, err := s.predecessors(l, m)
+	if err != nil {
+		return Position{}, 0, err
+	}
+	near, err := s.lastOf(candidates, m)
+	if err == nil && near.Event.Thread == 0 {
+		near, err = s.near(l, at, m, candidates)
+	}
 	if err != nil {
 		return Position{}, 0, err
 	}
 	return s.stepUpTo(near, m, mostSteps)
 }
 
-// near returns the position of an instruction near before a Moment's, after a position that l is at. It is one of the
-// same function, or the call of that function.
-func (s *Session) near(l *live, at Position, m evidence.Moment) (Position, error) {
-	var candidates []evidence.Addr
-	err := l.do(func(d *replay.DebugStop) error {
-		var err error
+// predecessors returns instructions that may be executed right before a Moment.
+func (s *Session) predecessors(l *live, m evidence.Moment) (candidates []evidence.Addr, err error) {
+	err = l.do(func(d *replay.DebugStop) error {
 		candidates, err = predecessors(d, m)
 		return err
 	})
+	if err == nil && len(candidates) == 0 {
+		err = fmt.Errorf("debug: no instruction is known that leads to %v", m.PC)
+	}
+	return candidates, err
+}
+
+// lastOf returns the last arrival before a Moment at the candidate that was arrived at most often since the event. The arrivals are
+// counted at full speed; where that is not possible, or there is none, the position is the zero value.
+func (s *Session) lastOf(candidates []evidence.Addr, m evidence.Moment) (Position, error) {
+	r := &route{to: Position{End: true, Event: evidence.Moment{Thread: m.Thread, Ordinal: m.Ordinal}}}
+	r.tally = []replay.Arrivals{{PC: m.PC, Count: max(m.Count, 1)}}
+	for _, pc := range candidates {
+		if pc != m.PC {
+			r.tally = append(r.tally, replay.Arrivals{PC: pc})
+		}
+	}
+	l, stop, err := s.travel(r)
 	if err != nil {
 		return Position{}, err
 	}
-	if len(candidates) == 0 {
-		return Position{}, fmt.Errorf("debug: no instruction is known that leads to %v", m.PC)
+	l.close()
+	if r.tallied == nil || stop.Thread != m.Thread || stop.Ordinal != m.Ordinal {
+		return Position{}, nil
 	}
+	var most Position
+	count := uint64(0)
+	for i, n := range r.tallied[1:] {
+		if n > count {
+			count = n
+			most = PositionOf(evidence.Moment{Thread: m.Thread, Ordinal: m.Ordinal, PC: r.tally[i+1].PC, Count: n})
+		}
+	}
+	return most, nil
+}
+
+// near returns the position of an instruction near before a Moment's, after a position that l is at. It is one of the
+// same function, or the call of that function.
+func (s *Session) near(l *live, at Position, m evidence.Moment, candidates []evidence.Addr) (Position, error) {
+	var err error
 	var last Position
 	plan := replay.DebugPlan{Breakpoints: candidates}
 	plan.Until = replay.Arrivals{Thread: m.Thread, PC: m.PC, Count: 1}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"diagnose/debug"
 	"diagnose/evidence"
@@ -139,6 +140,45 @@ func TestWatch(t *testing.T) {
 			if len(after) < 7 || len(before) != len(after) || before[0] != 0 || after[len(after)-1] != 19 ||
 				!slices.Equal(before[1:], after[:len(after)-1]) {
 				t.Errorf("before the stores %v, after them %v", before, after)
+			}
+		})
+	}
+}
+
+// In a loop of many iterations without an event, the instruction before is found by counting.
+func TestLoop(t *testing.T) {
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run(level, func(t *testing.T) {
+			s, _ := open(t, "hot.c", level)
+			started := time.Now()
+			var back []uint64
+			for range 4 {
+				stop, err := s.BackStep(1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				back = append(back, stop.PC)
+			}
+			m, err := s.Moment()
+			if err != nil || m.Count < 290_000 || uint64(m.PC) != back[3] {
+				t.Errorf("at %v, %v", m, err)
+			}
+			if err := s.Go(debug.PositionOf(m)); err != nil || s.Stop().PC != back[3] {
+				t.Fatal(err)
+			}
+			for i := 2; i >= 0; i-- {
+				if stop, err := s.Forward(debug.Halts{}, 1); err != nil || stop.PC != back[i] {
+					t.Errorf("forwards at %#x, not at %#x: %v", stop.PC, back[i], err)
+				}
+			}
+			if stop, err := s.Forward(debug.Halts{}, 1); err != nil || stop.Kind != replay.StopStep {
+				t.Errorf("%v %+v", err, stop)
+			}
+			if stop, err := s.Forward(debug.Halts{}, 1); err != nil || stop.Kind != replay.StopEnd {
+				t.Errorf("%v %+v", err, stop)
+			}
+			if took := time.Since(started); took > 20*time.Second {
+				t.Errorf("it took %v: the arrivals were not counted at full speed", took)
 			}
 		})
 	}

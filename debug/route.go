@@ -2,6 +2,7 @@ package debug
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"diagnose/evidence"
@@ -17,8 +18,15 @@ type route struct {
 	// counts, if its PC is not 0, has the arrivals of its thread at PC counted since the event: Count is their
 	// number at the end.
 	counts evidence.Moment
-	// counting: the event has occurred.
-	counting bool
+	// counting: the event has occurred. fast: the arrivals are counted at full speed.
+	counting, fast bool
+	// slow: nothing is counted at full speed. hastens: the current leg is.
+	slow, hastens bool
+
+	// tally, if it is not empty, is counted from the position's event to the first of it that is complete, where the
+	// route ends. tallied are the counts; nil: they are not known.
+	tally   []replay.Arrivals
+	tallied []uint64
 
 	started bool // the position's event has occurred
 	legs    []Leg
@@ -45,14 +53,29 @@ func (r *route) countsFrom() evidence.Moment {
 // next handles a stop on the way. there: it is at the position.
 func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, err error) {
 	event := s.Kind == replay.StopEvent
+	if r.tally != nil {
+		return r.takeTally(s)
+	}
 	if event && r.counts.PC != 0 && !r.counting && r.reaches(s, r.countsFrom()) {
 		r.counting = true
-		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
+		if !r.slow && r.to.End && r.base.Breakpoints == nil && r.base.Watches == nil {
+			if r.fast, err = s.Tally([]replay.Arrivals{{PC: r.counts.PC}}); err != nil {
+				return plan, false, err
+			}
+		}
+		if !r.fast && !r.countsOnLeg() {
+			r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
+		}
 	}
 	switch {
 	case s.Kind == replay.StopEnd:
-		if r.counting {
-			r.counts.Count = s.Arrivals
+		switch {
+		case r.hastens || r.fast && len(s.Tallies) == 0:
+			return plan, false, errTurns
+		case r.fast:
+			r.counts.Count = s.Tallies[0]
+		case r.counting:
+			r.counts.Count += s.Arrivals
 		}
 		return plan, true, nil
 	case event && !r.started && r.reaches(s, r.to.Event):
@@ -64,6 +87,19 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 			r.legs = r.to.Legs
 		}
 		r.begin()
+		if err := r.hasten(s); err != nil {
+			return plan, false, err
+		}
+	case r.started && r.hastens:
+		r.hastens = false
+		if s.Kind != replay.StopTally || len(s.Tallies) == 0 {
+			return plan, false, errTurns
+		}
+		r.left = 0
+		if r.countsOnLeg() {
+			r.counts.Count = s.Tallies[len(s.Tallies)-1]
+			r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
+		}
 	case r.started:
 		if err := r.progress(s); err != nil {
 			return plan, false, err
@@ -75,7 +111,7 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 	}
 	if r.started && r.current() == nil {
 		if r.counting {
-			r.counts.Count = s.Arrivals
+			r.counts.Count += s.Arrivals
 		}
 		return plan, true, nil
 	}
@@ -85,6 +121,45 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 		}
 	}
 	return r.plan(), false, nil
+}
+
+// many is the number of arrivals from which on they are counted at full speed.
+const many = 1000
+
+// errTurns says that arrivals of several threads were counted together.
+var errTurns = errors.New("debug: other threads ran meanwhile")
+
+// hasten counts the arrivals of a Moment at full speed, if they are many and nothing else stops the process on the way.
+func (r *route) hasten(s *replay.DebugStop) (err error) {
+	l := r.current()
+	if r.slow || l == nil || l.Kind != LegMoment || l.Count < many || r.seen != nil || r.counting && !r.countsOnLeg() {
+		return nil
+	}
+	list := []replay.Arrivals{{PC: l.PC, Count: r.left}}
+	if r.counting && r.counts.PC != l.PC {
+		list = append(list, replay.Arrivals{PC: r.counts.PC})
+	}
+	if r.hastens, err = s.Tally(list); !r.hastens && r.counting && err == nil {
+		r.slow = true
+		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
+	}
+	return err
+}
+
+// countsOnLeg reports whether arrivals are counted together with those of a Moment that has many.
+func (r *route) countsOnLeg() bool {
+	return !r.slow && r.counting && r.to.Event == r.countsFrom() && len(r.to.Legs) > 0 && r.to.Legs[0].Kind == LegMoment && r.to.Legs[0].Count >= many
+}
+
+// takeTally handles a stop of a route that counts. It ends at the next stop after its event.
+func (r *route) takeTally(s *replay.DebugStop) (plan replay.DebugPlan, there bool, err error) {
+	if s.Kind == replay.StopEvent && !r.started {
+		r.started = true
+		possible, err := s.Tally(r.tally)
+		return plan, !possible, err
+	}
+	r.tallied = s.Tallies
+	return plan, true, nil
 }
 
 // reaches reports whether the stop is at an event.
@@ -144,10 +219,13 @@ func (r *route) plan() replay.DebugPlan {
 		return plan
 	}
 	switch l.Kind {
+	case LegMoment, LegArrivals:
+		if r.hastens {
+			return plan
+		}
+		plan.Until = replay.Arrivals{Thread: l.Thread, PC: l.PC, Count: r.left}
 	case LegSteps:
 		plan.Step = l.Thread
-	case LegArrivals, LegMoment:
-		plan.Until = replay.Arrivals{Thread: l.Thread, PC: l.PC, Count: r.left}
 	case LegAccesses:
 		if !slices.Contains(plan.Watches, l.Watch) {
 			plan.Watches = append(slices.Clone(plan.Watches), l.Watch)

@@ -116,8 +116,17 @@ func (s *Session) proceed(l *live, plan replay.DebugPlan) (Stop, error) {
 
 // travel makes a replay that follows a route. The caller ends it.
 func (s *Session) travel(r *route) (*live, Stop, error) {
+	again := *r
 	l := start(s.ctx, s.rec, s.common, r)
 	stop, err := s.move(l)
+	if errors.Is(err, errTurns) {
+		l.close()
+		again.slow = true
+		*r = again
+		r.counts.Count = 0
+		l = start(s.ctx, s.rec, s.common, r)
+		stop, err = s.move(l)
+	}
 	if err == nil && stop.Kind == replay.StopEnd && !r.to.End {
 		err = fmt.Errorf("debug: the replay ended (%s) before the position", stop.End)
 	}

@@ -63,6 +63,7 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 		c.placer.Original(regs)
 		c.tracing.Original(regs)
 		c.probing.original(regs)
+		c.debugging.original(regs)
 	}
 	if p := request.probing; p != nil {
 		c.probing = newProbing(c, p)

@@ -76,6 +76,7 @@ const (
 	StopStep                       // the step is done
 	StopWatch                      // a watched word was accessed
 	StopInterrupt                  // Interruption
+	StopTally                      // DebugStop.Tally
 	StopEnd                        // the end of the replay
 	stopPassed                     // of a thread that has passed a breakpoint; it continues
 )
@@ -92,6 +93,8 @@ type DebugStop struct {
 	// was set in a plan: Since says which.
 	Arrivals   uint64
 	SinceEvent bool
+	// Tallies are the arrivals of the last Tally, in its order; nil: they are not known.
+	Tallies []uint64
 	// End is how the replay ended, for StopEnd.
 	End EndKind
 }
@@ -115,6 +118,8 @@ type debugging struct {
 	// armed are the threads' ordinals when a breakpoint was set. Arrivals since an event are known if
 	// it came later.
 	armed map[uint64]map[uint32]uint64
+	// tallies count at full speed; nil: there are none.
+	tallies *tallies
 }
 
 func newDebugging(c *controller, asked *Debugging) *debugging {
@@ -442,7 +447,11 @@ func (d *debugging) stop(t *tracee.Thread, kind StopKind) error {
 	}
 	c.watch.pause()
 	defer c.watch.resume()
-	plan, err := d.ask(t, kind)
+	tallies, err := d.takeTallies(t)
+	if err != nil {
+		return err
+	}
+	plan, err := d.ask(t, kind, tallies)
 	if errors.Is(err, ErrEnough) {
 		c.end = &end{kind: EndMoment, thread: t}
 		return nil
@@ -466,14 +475,14 @@ func (d *debugging) stop(t *tracee.Thread, kind StopKind) error {
 	return c.goOn()
 }
 
-func (d *debugging) ask(t *tracee.Thread, kind StopKind) (DebugPlan, error) {
+func (d *debugging) ask(t *tracee.Thread, kind StopKind, tallies []uint64) (DebugPlan, error) {
 	s, err := d.c.stopped(t)
 	if err != nil {
 		return DebugPlan{}, err
 	}
 	defer s.close()
 	d.c.attempt.hooked = true
-	x := &DebugStop{Stopped: s, Kind: kind, Watch: d.watch}
+	x := &DebugStop{Stopped: s, Kind: kind, Watch: d.watch, Tallies: tallies}
 	x.Arrivals, x.SinceEvent = d.counted(s.Moment)
 	x.Left = d.left
 	return d.asked.OnStop(x)
@@ -502,6 +511,10 @@ func (d *Debugging) atEnd(s *Stopped) error {
 		d.present = true
 		x.Arrivals, x.SinceEvent = d.counted(s.Moment)
 	}
-	_, err := d.OnStop(x)
+	var err error
+	if x.Tallies, err = s.c.debugging.tallies.counts(); err != nil {
+		return err
+	}
+	_, err = d.OnStop(x)
 	return err
 }

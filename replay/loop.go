@@ -139,6 +139,9 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	if done, err := c.probing.handleSignal(t, &s); done || err != nil {
 		return err
 	}
+	if done, err := c.debugging.handleTally(t, &s); done || err != nil {
+		return err
+	}
 	if done, err := c.breakTrap(t, &s); done || err != nil {
 		return err
 	}

@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -105,7 +107,9 @@ func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []st
 	ctx := c.Context()
 	if !f.server && !f.stdio && !f.dap {
 		// Ctrl-C is for gdb, which interrupts the program.
-		ctx = context.WithoutCancel(ctx)
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+		defer stop()
 	}
 	var moment evidence.Moment
 	if f.at != atBegin && f.at != atEnd {
