@@ -31,14 +31,15 @@ static uint64_t dg_mask_of_call(const struct dg_rthread *me, const struct dg_fra
 	return at ? *(const uint64_t *)at & ~DG_NEVER_BLOCKED : me->mask;
 }
 
-/* The registers with which engine/entry.S would leave. */
+/* The registers with which engine/entry.S would leave. A call that is made again has its arguments. */
 static void dg_registers_of(struct dg_ucontext *uc, const struct dg_frame *f)
 {
+	bool again = f->kind == DG_ENTRY_CALL && f->rip == f->origin;
 	uint64_t *r = uc->context.registers;
 
 	r[DG_REG_RAX] = f->rax;
 	r[DG_REG_RBX] = f->rbx;
-	r[DG_REG_RCX] = f->kind == DG_ENTRY_TSC || f->kind == DG_ENTRY_POINT ? f->rcx : f->rip;
+	r[DG_REG_RCX] = again || f->kind == DG_ENTRY_TSC || f->kind == DG_ENTRY_POINT ? f->rcx : f->rip;
 	r[DG_REG_RDX] = f->rdx;
 	r[DG_REG_RSI] = f->rsi;
 	r[DG_REG_RDI] = f->rdi;
