@@ -383,7 +383,7 @@ struct dg_hunt {
 _Static_assert(sizeof(struct dg_decision) == 24, "decision");
 
 /* DG_HUNT_TURNS: a timer sends it to the thread whose turn is over. The tracer takes it, and no program sees it. No
- * program uses it (signal(7)); ignored, it ends no process whose tracer is gone. */
+ * program uses it (signal(7)). */
 #define DG_TURN_SIGNAL 16 /* SIGSTKFLT */
 #define DG_TURN_VALUE 0x6e727574u /* of its siginfo */
 

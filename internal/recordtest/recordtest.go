@@ -194,10 +194,21 @@ func Library(t testing.TB) string {
 	return library
 }
 
+// RecordTurns is Record, with threads that take turns by a seed.
+func (p *Program) RecordTurns(t testing.TB, seed uint64) *Recorded {
+	t.Helper()
+	return recordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends, &record.Turns{Seed: seed})
+}
+
 // RecordProgram records any program. ends may be empty.
 func RecordProgram(t testing.TB, path string, args []string, stdin, ends string) *Recorded {
 	t.Helper()
-	r, err := run(t, path, args, stdin, Library(t))
+	return recordProgram(t, path, args, stdin, ends, nil)
+}
+
+func recordProgram(t testing.TB, path string, args []string, stdin, ends string, turns *record.Turns) *Recorded {
+	t.Helper()
+	r, err := run(t, path, args, stdin, Library(t), turns)
 	var cannot *launch.UnsupportedError
 	if errors.As(err, &cannot) {
 		t.Skip(err)
@@ -215,7 +226,7 @@ func RecordProgram(t testing.TB, path string, args []string, stdin, ends string)
 }
 
 // run records with the standard streams of this process replaced: the recorder passes them on.
-func run(t testing.TB, path string, args []string, stdin, library string) (*Recorded, error) {
+func run(t testing.TB, path string, args []string, stdin, library string, turns *record.Turns) (*Recorded, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
 	dir := t.TempDir()
@@ -236,7 +247,7 @@ func run(t testing.TB, path string, args []string, stdin, library string) (*Reco
 	restore := exchangeStreams(input, output)
 	r := &Recorded{}
 	r.Result, err = recorder.Run(ctx, recorder.Options{Path: path, Args: append([]string{path}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library,
-		Output: filepath.Join(dir, "recordings"), All: true, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
+		Output: filepath.Join(dir, "recordings"), All: true, Turns: turns, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
 	restore()
 	if err != nil {
 		return nil, err

@@ -128,7 +128,10 @@ static void dg_heap_wait(uint32_t *word, uint32_t tid)
 		    !__atomic_compare_exchange_n(word, &seen, seen | DG_HEAP_WAITERS, false, __ATOMIC_RELAXED,
 						 __ATOMIC_RELAXED))
 			continue;
-		dg_sys4(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen | DG_HEAP_WAITERS, 0);
+		if (dg_hunting())
+			dg_hunt_pause(word, DG_ORDER_PATIENCE);
+		else
+			dg_sys4(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen | DG_HEAP_WAITERS, 0);
 	}
 }
 

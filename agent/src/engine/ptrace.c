@@ -12,7 +12,7 @@
 /* The parent is to trace this process. */
 static void dg_ptrace_me(struct dg_frame *f, const struct dg_call *c)
 {
-	long let_go = dg_hunting() ? 0 : dg_trap(DG_TRAP_TRACED, 0, 0);
+	long let_go = dg_hunting() && !dg_by_turns ? 0 : dg_trap(DG_TRAP_TRACED, 0, 0);
 
 	if (let_go) {
 		dg_counter_free();
@@ -31,7 +31,7 @@ static void dg_ptrace(struct dg_frame *f, const struct dg_call *c)
 		dg_ptrace_me(f, c);
 		return;
 	}
-	if (DG_CONTROL->mode == DG_MODE_RECORD && !dg_hunting() && (int32_t)c->args[1] > 0 &&
+	if (DG_CONTROL->mode == DG_MODE_RECORD && (!dg_hunting() || dg_by_turns) && (int32_t)c->args[1] > 0 &&
 	    (c->args[0] == PTRACE_ATTACH || c->args[0] == PTRACE_SEIZE))
 		dg_trap(DG_TRAP_TRACED, (uint32_t)c->args[1], 0); /* the kernel says whether the process can be traced now */
 	dg_emulate(f, c);

@@ -515,6 +515,7 @@ static void dg_hunt_vain(void)
 
 static bool dg_hunt_gate(struct dg_gate *g, bool patient)
 {
+	struct dg_hunt_thread *x = dg_hunt_of(dg_me);
 	struct dg_until until = { .clock = CLOCK_MONOTONIC };
 	uint64_t limit;
 	uint32_t owner;
@@ -522,9 +523,13 @@ static bool dg_hunt_gate(struct dg_gate *g, bool patient)
 	dg_turns_tick();
 	limit = DG_HUNT->clock + DG_GATE_PATIENCE * 1000000000ull;
 	until.at = (struct timespec){ (int64_t)(limit / 1000000000), (int64_t)(limit % 1000000000) };
+	x->deaf = true;
 	while ((owner = g->owner))
 		if (dg_hunt_sleep(&g->owner, owner, patient ? NULL : &until) == -ETIMEDOUT)
-			return false;
+			break;
+	x->deaf = false;
+	if (owner)
+		return false;
 	g->word = 1;
 	return true;
 }
@@ -534,7 +539,9 @@ static void dg_hunt_pause(const uint32_t *word, uint64_t ns)
 	struct dg_wait wait = { .how = DG_WAIT_CHANGE, .word = (uint64_t)word, .value = *word };
 
 	dg_turns_tick();
+	dg_hunt_of(dg_me)->deaf = true;
 	dg_hunt_wait(wait, DG_HUNT->clock + ns, NULL, false);
+	dg_hunt_of(dg_me)->deaf = false;
 }
 
 static uint64_t dg_hunt_now(void)

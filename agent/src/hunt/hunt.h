@@ -60,6 +60,9 @@ static inline long dg_blocking_call(long nr, const uint64_t args[6], const uint3
 }
 /* Where threads take turns: a signal was kept for a thread, which may wait. */
 static void dg_turns_ring(void);
+struct dg_ucontext;
+/* The signal of a turn's end has found no tracer. */
+static void dg_turns_untraced(struct dg_rthread *me, const struct dg_ucontext *uc);
 /* There is one more thread. */
 static void dg_turns_more(void);
 /* From the tracer: the calling thread's turn is over, at any instruction of the program's. */

@@ -213,6 +213,24 @@ static struct dg_event *dg_place_log(const struct dg_place *p, const struct dg_r
 
 /* ---- the end of a turn at an instruction ---- */
 
+/* The tracer was killed, or has detached. The log ends, and the program continues, in turns. */
+static void dg_turns_untraced(struct dg_rthread *me, const struct dg_ucontext *uc)
+{
+	uint64_t pc = uc->context.registers[DG_REG_RIP];
+	struct dg_frame frame;
+
+	if (!me || me->state == DG_R_STARTING || DG_CONTROL->holder != me->index)
+		return;
+	DG_HUNT->turn_over = 1;
+	if (dg_in_engine(me, pc) || dg_in_library(pc))
+		return;
+	dg_frame_of(&frame, uc);
+	me->inside = (uint64_t)&frame;
+	dg_log_stop(DG_LIMIT_TRACER, "the recorder is gone");
+	dg_turns_arrive(DG_EV_POINT, pc);
+	me->inside = 0;
+}
+
 /* ns of the processor; others may have it meanwhile. */
 static uint64_t dg_place_time(void)
 {
@@ -273,7 +291,9 @@ static void dg_turns_here(uint64_t vectors)
 	dg_hunt_collect();
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;
-	if (next && next != me->index) {
+	if (dg_heap_is_held()) {
+		DG_HUNT->turn_over = 1; /* the timer comes again */
+	} else if (next && next != me->index) {
 		dg_turns_end_here(me, f, dg_rthread_number(next), vectors);
 	} else {
 		DG_HUNT->turn_alone++;

@@ -28,6 +28,7 @@ struct dg_hunt_thread {
 	uint64_t deadline; /* if wait.timed */
 	const struct dg_probe *probe; /* what DG_WAIT_INPUT waits for; on the thread's engine stack */
 	bool brief;        /* the wait is a sleep that may be over at once */
+	bool deaf;         /* signals do not end the wait */
 	bool leaves;       /* turns: is about to make a call that may wait, */
 	const struct dg_call *call; /* which is this one */
 	bool away;         /* in a call that the kernel alone ends */
@@ -82,7 +83,7 @@ static bool dg_hunt_ready(const struct dg_rthread *t)
 		return false;
 	if (x->away)
 		return __atomic_load_n(&x->back, __ATOMIC_SEQ_CST);
-	if (t->pending && x->wait.how != DG_WAIT_NOTHING)
+	if (t->pending && x->wait.how != DG_WAIT_NOTHING && !x->deaf)
 		return true;
 	if (x->wait.timed && x->deadline <= DG_HUNT->clock)
 		return true;

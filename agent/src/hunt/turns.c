@@ -166,9 +166,10 @@ static void dg_turns_pin(void)
 
 static void dg_turns_start(void)
 {
-	struct dg_action ignored = { .handler = (uint64_t)SIG_IGN };
+	struct dg_action action = { .handler = (uint64_t)dg_on_signal, .flags = SA_RESTART };
 
-	dg_sys4(SYS_rt_sigaction, DG_TURN_SIGNAL, &ignored, 0, 8);
+	action = dg_kernel_action(DG_TURN_SIGNAL, &action);
+	dg_sys4(SYS_rt_sigaction, DG_TURN_SIGNAL, &action, 0, 8);
 	dg_turn_start();
 	dg_hunt_seed();
 	dg_turns_more();
@@ -230,13 +231,13 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool yields = x->vain >= DG_HUNT_VAIN;
+	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && !dg_heap_is_held();
 
 	me->waits_for = kind;
 	me->waits_object = object;
 	if (yields)
 		x->vain = 0;
-	if (dg_live > 1 && (yields || __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) || !dg_hunt_ready(me))) {
+	if (dg_live > 1 && (yields || over || !dg_hunt_ready(me))) {
 		do
 			dg_hunt_lend(me, dg_hunt_next(me, yields));
 		while (!dg_hunt_ready(me));
