@@ -1,5 +1,5 @@
 // Command probe measures how many arrivals a second `diagnose probe` answers, compared with a
-// breakpoint of gdb with silent commands, and with gdb's dprintf, in the live program. It prints a
+// breakpoint of gdb with silent commands, and with gdb's dprintf, in the live program, and how many runs of debug code. It prints a
 // Markdown table.
 //
 //	go run ./bench/probe
@@ -68,6 +68,10 @@ func (s *settings) run() error {
 				return s.probe(n, "--print", "n")
 			}
 			return s.probe(0, "--print", "n", "--if", "n + 1 == 0")
+		}},
+		{name: "debug code that adds its parameter", hits: calls, run: func(n int) error { return s.code(n, "sum += n;") }},
+		{name: "debug code that reads 3 variables of the program", hits: calls, run: func(n int) error {
+			return s.code(n, "sum += jobs.len + mixed + pushed;")
 		}},
 		{name: "gdb, breakpoint with silent commands", hits: s.gdbHits, run: func(n int) error {
 			return s.gdb("set $k = 0", "break mix", "commands", "silent", `printf "%lu\n", n`, "set $k = $k + 1", fmt.Sprintf("if $k < %d", n), "continue", "end", "end", "run")
@@ -138,6 +142,32 @@ func (s *settings) probe(hits int, args ...string) error {
 	}
 	if lines := strings.Count(string(out), "\n") - 1; hits == 0 && lines != calls && lines != 0 || hits > 0 && lines != hits {
 		return fmt.Errorf("%d rows", lines)
+	}
+	return nil
+}
+
+// code runs debug code at each call of mix. It prints once, at the last of the hits.
+func (s *settings) code(hits int, statement string) error {
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return err
+	}
+	before, _, found := strings.Cut(string(text), "unsigned long h = n")
+	if !found {
+		return fmt.Errorf("%s has no function mix", source)
+	}
+	code := fmt.Sprintf("static unsigned long hits, sum;\nat queue.c:%d {\n%s\nif (++hits == %d) printf(\"%%lu\\n\", sum);\n}\n", 1+strings.Count(before, "\n"), statement, hits)
+	file := filepath.Join(s.dir, "code.c")
+	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+		return err
+	}
+	command := exec.Command(s.diagnose, "probe", "--recording", s.rec, "--code", file, "--max", "1", "--format", "csv")
+	out, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, command.Stderr)
+	}
+	if lines := strings.Count(string(out), "\n") - 1; lines < 1 {
+		return fmt.Errorf("the code printed nothing")
 	}
 	return nil
 }
