@@ -3,6 +3,7 @@ package debug_test
 import (
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -181,5 +182,53 @@ func TestLoop(t *testing.T) {
 				t.Errorf("it took %v: the arrivals were not counted at full speed", took)
 			}
 		})
+	}
+}
+
+// Whatever way leads to a moment, the registers are the same there.
+func TestWander(t *testing.T) {
+	s, core := open(t, "total.c", "-O1")
+	halts := []debug.Halts{{}, {Breakpoints: []evidence.Addr{symbol(t, core, "add")}},
+		{Watches: []replay.Watch{{Addr: symbol(t, core, "total"), Size: 4, Writes: true}}}}
+	random := rand.New(rand.NewPCG(1, 2))
+	known := map[evidence.Moment]string{}
+	again := 0
+	for range 80 {
+		var err error
+		h := halts[random.IntN(len(halts))]
+		switch random.IntN(4) {
+		case 0:
+			_, err = s.Forward(halts[1+random.IntN(2)], 0)
+		case 1:
+			_, err = s.Forward(h, s.Stop().Thread)
+		case 2:
+			_, err = s.Backward(halts[1+random.IntN(2)])
+		case 3:
+			_, err = s.BackStep(s.Stop().Thread)
+		}
+		if err != nil && !errors.Is(err, debug.ErrEnd) && !errors.Is(err, debug.ErrBegin) {
+			t.Fatal(err)
+		}
+		m, err := s.Moment()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var registers []byte
+		if err := s.Do(func(d *replay.DebugStop) error {
+			registers, _, err = d.ThreadRegisters(s.Stop().Thread)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		const flagsAt, resume = 18*8 + 2, 1 // RF is the debugger's
+		registers[flagsAt] &^= resume
+		if before, found := known[m]; !found {
+			known[m] = string(registers)
+		} else if again++; before != string(registers) {
+			t.Errorf("the registers at %v differ", m)
+		}
+	}
+	if again == 0 {
+		t.Error("no moment was reached twice")
 	}
 }
