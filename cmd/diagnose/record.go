@@ -71,6 +71,10 @@ brings along what a replay there needs). Of --repeat that is the first run that 
 and one that was interrupted. If the engine cannot be reached or has no room, the
 recording is kept, a line says what to do, and the exit status is not changed.
 
+A recording has the order of events: locks, system calls. Threads that race on memory may
+run in another order in a replay, which then searches. With --races=turns threads take turns
+on one processor, and the recording has the order of their accesses to memory, too.
+
 A recording is a directory, DIR/PROGRAM-0001-SIGSEGV: the name says how the
 program ended (SIGABRT, exit-1, heap, child-SIGSEGV, passed). While the program
 runs it is DIR/.PROGRAM-0001-running. It holds all data that the program read,
