@@ -4,13 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"diagnose/debug"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/replay"
+	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // word reads an int of the stopped program.
@@ -230,5 +234,33 @@ func TestWander(t *testing.T) {
 	}
 	if again == 0 {
 		t.Error("no moment was reached twice")
+	}
+}
+
+// All stores to a word are found where a preemption of the recording is counted at their instruction.
+func TestWatchAtPreemption(t *testing.T) {
+	rec := recorded(t, "total.c", "-O0")
+	core, err := image.OpenCore(filepath.Join(rec.Dir, record.CoreName), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	words := []replay.Watch{{Addr: symbol(t, core, "total"), Size: 4, Writes: true}}
+	last, err := openWith(t, rec, replay.Common{}).LastWrite(words)
+	if err != nil || last.Before.Thread != 1 || last.Before.Count != 5 {
+		t.Fatalf("%+v, %v", last, err)
+	}
+	m := last.Before
+	s := openWith(t, rec, replay.Common{Preemptions: []eventlog.Preemption{{Thread: m.Thread, Ordinal: m.Ordinal, Class: eventlog.PointPC, PC: m.PC, Count: 3, Until: 1}}})
+	for n := 0; ; n++ {
+		_, err := s.Backward(debug.Halts{Watches: words})
+		if errors.Is(err, debug.ErrBegin) {
+			if n != 11 {
+				t.Errorf("%d stores, and there are 11", n)
+			}
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

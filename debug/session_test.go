@@ -18,6 +18,28 @@ func TestMain(m *testing.M) { recordtest.Main(m) }
 // open records a program of testdata and opens a session at its end.
 func open(t *testing.T, source string, flags ...string) (*debug.Session, *image.Process) {
 	t.Helper()
+	rec := recorded(t, source, flags...)
+	core, err := image.OpenCore(filepath.Join(rec.Dir, record.CoreName), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { core.Close() })
+	return openWith(t, rec, replay.Common{}), core
+}
+
+func openWith(t *testing.T, rec *record.Recording, common replay.Common) *debug.Session {
+	t.Helper()
+	s, err := debug.Open(t.Context(), rec, common)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// recorded records a program of testdata.
+func recorded(t *testing.T, source string, flags ...string) *record.Recording {
+	t.Helper()
 	exe := filepath.Join(t.TempDir(), "program")
 	arguments := append([]string{"-g", "-pthread", "-o", exe, filepath.Join("testdata", source)}, flags...)
 	if out, err := exec.Command("gcc", arguments...).CombinedOutput(); err != nil {
@@ -28,17 +50,7 @@ func open(t *testing.T, source string, flags ...string) (*debug.Session, *image.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rec.Close() })
-	core, err := image.OpenCore(filepath.Join(rec.Dir, record.CoreName), image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { core.Close() })
-	s, err := debug.Open(t.Context(), rec, replay.Common{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s, core
+	return rec
 }
 
 func symbol(t *testing.T, core *image.Process, name string) evidence.Addr {

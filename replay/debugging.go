@@ -357,7 +357,7 @@ func (d *debugging) resume(t *tracee.Thread) error {
 // passWatched steps a thread over the breakpoint at its pc if there are watches: the access of an instruction that is
 // passed at full speed would not be seen.
 func (d *debugging) passWatched(t *tracee.Thread) error {
-	if len(d.plan.Watches) == 0 || d.stepped != nil || t.Final != nil {
+	if !d.watches() || d.stepped != nil || t.Final != nil {
 		return nil
 	}
 	regs, err := ptrace.GetRegisters(t.TID)
@@ -367,9 +367,19 @@ func (d *debugging) passWatched(t *tracee.Thread) error {
 	return d.follow(t, stopPassed)
 }
 
+// passPlaced does the same at an instruction where the recording's preemptions are counted.
+func (d *debugging) passPlaced(t *tracee.Thread) error {
+	if !d.watches() || d.stepped != nil || t.Final != nil {
+		return nil
+	}
+	return d.follow(t, stopPassed)
+}
+
+func (d *debugging) watches() bool { return d != nil && len(d.plan.Watches) > 0 }
+
 // watchTrap handles a SIGTRAP that may be an access to a watched word. done: the thread has been resumed.
 func (d *debugging) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
-	if d == nil || len(d.plan.Watches) == 0 || s.Code == tracee.TrapHandler {
+	if !d.watches() || s.Code == tracee.TrapHandler {
 		return false, nil
 	}
 	status, err := ptrace.GetDebug(t.TID, 6)

@@ -254,7 +254,15 @@ func (c *controller) moved(t *tracee.Thread, m breakpoint.Move, s *tracee.Signal
 	case breakpoint.Arrived:
 		return c.arrived(t)
 	case breakpoint.Preempts:
+		if c.debugging.watches() {
+			s.Regs.Eflags &^= tracee.FlagResume // with it the access of the instruction would not be seen
+		}
 		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
+	}
+	if m.Kind == breakpoint.Continues && m.Signal == 0 && !m.Step {
+		if err := c.debugging.passPlaced(t); err != nil {
+			return err
+		}
 	}
 	if m.Info != nil {
 		if err := ptrace.SetSiginfo(t.TID, *m.Info); err != nil {
