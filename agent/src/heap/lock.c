@@ -204,13 +204,6 @@ static void dg_let_go(enum dg_level level)
 	DG_FORGET_REGISTERS();
 }
 
-#ifdef DG_RECORD
-bool dg_heap_is_held(void)
-{
-	return dg_held != 0;
-}
-#endif
-
 /* Whether this call came in between while its thread had the super-heap's lock. */
 static inline bool dg_interrupts(void)
 {

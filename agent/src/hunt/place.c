@@ -291,7 +291,7 @@ static void dg_turns_here(uint64_t vectors)
 	dg_hunt_collect();
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;
-	if (dg_heap_is_held()) {
+	if (!dg_turn_may_end()) {
 		DG_HUNT->turn_over = 1; /* the timer comes again */
 	} else if (next && next != me->index) {
 		dg_turns_end_here(me, f, dg_rthread_number(next), vectors);

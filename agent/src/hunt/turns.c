@@ -231,7 +231,7 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && !dg_heap_is_held();
+	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && dg_turn_may_end();
 
 	me->waits_for = kind;
 	me->waits_object = object;

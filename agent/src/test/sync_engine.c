@@ -1,9 +1,9 @@
 /* The engine for sync_units.c: as in a recording, but nothing is written. */
 #include "engine.c"
 
-bool dg_heap_is_held(void)
+bool dg_turn_may_end(void)
 {
-	return false;
+	return true;
 }
 
 void dg_identify(void)

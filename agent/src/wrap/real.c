@@ -88,12 +88,26 @@ static int dg_acquire_unknown(dg_attempt *attempt, void *variable, const struct 
 	return result;
 }
 
+/* The thread is in a real function, which a replay does not call. */
+static __thread uint32_t dg_within_real __attribute__((tls_model("initial-exec")));
+
+/* libc's code is the recorder's own then: the heap's, or what a replay has not. */
+bool dg_turn_may_end(void)
+{
+	return !dg_held && !dg_within_real;
+}
+
 /* A call of the real function that is an event, but for a replay, which takes
  * the result from there, and so many bytes of the object: call is not evaluated
  * then. */
 #define DG_REAL_EVENT(kind, object, bytes, site, call)                                                                        \
 	({                                                                                                             \
-		int dg_result = dg_replays() ? 0 : (call);                                                             \
+		int dg_result = 0;                                                                                     \
+		if (!dg_replays()) {                                                                                   \
+			dg_within_real = 1;                                                                            \
+			dg_result = (call);                                                                            \
+			dg_within_real = 0;                                                                            \
+		}                                                                                                      \
 		if (dg_me)                                                                                             \
 			dg_result = (int)dg_engine(DG_OP_REAL, (kind), (long)(object), (long)(site), dg_result,        \
 						   (bytes));                                                           \
