@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -146,13 +147,13 @@ func openSession(ctx, opening context.Context, rec *record.Recording) (*debug.Se
 	defer stop()
 	progress := newProgress(os.Stderr)
 	defer progress.clear()
-	opened := false
+	var opened atomic.Bool
 	session, err := debug.Open(ctx, rec, replay.Common{Progress: func(done, total uint64) {
-		if !opened {
+		if !opened.Load() {
 			progress.say(fmt.Sprintf("replaying, %d of %d events", done, total))
 		}
 	}})
-	opened = true
+	opened.Store(true)
 	return session, err
 }
 
