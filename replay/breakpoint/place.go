@@ -85,7 +85,7 @@ func (p *place) identify(m io.ReaderAt, pc uint64, want digests, payloads []even
 	if _, err := binary.Decode(ranges.Data, binary.LittleEndian, parts); err != nil {
 		return err
 	}
-	left := uint64(64 << 20)
+	left := uint64(80 << 20) // the recorder has at most 64 MiB (DG_PLACE_DIGESTED), and stacks
 	for _, r := range parts {
 		if r.Length > left {
 			return fmt.Errorf("its digests are of %d bytes and more", r.Length)

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define DG_TURN_PATIENCE 50000000ull /* ns without an event, after which a state that is not all known must do */
-#define DG_PLACE_DIGESTED (64ull << 20) /* replay/breakpoint/place.go has the same limit */
+#define DG_PLACE_DIGESTED (64ull << 20) /* replay/breakpoint/place.go allows for stacks as well */
 #define DG_PLACE_SHARE 10u /* at most one part in so many of the time goes into digests */
 #define DG_PLACE_RANGES 1024u
 #define DG_PLACE_ENTRIES 256u /* of pagemap, at once */
