@@ -25,7 +25,7 @@ func newIsolated() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "isolated COMMAND [ARGS]",
 		Short: "Run a command on a recording from elsewhere, isolated from this machine",
-		Long: `isolated runs crash, replay, trace, probe, heap or recording where the program that was
+		Long: `isolated runs crash, replay, trace, probe, ask, heap or recording where the program that was
 recorded is not installed, or where it is not trusted. Each argument of the command that is
 the directory of a recording is made available to it, read-only.
 
