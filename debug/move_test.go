@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"diagnose/debug"
+	"diagnose/debug/debugtest"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
@@ -114,6 +115,7 @@ func TestSteps(t *testing.T) {
 
 // The last store to a variable is found backwards: the process is before it.
 func TestWatch(t *testing.T) {
+	debugtest.NeedsWatches(t)
 	for _, level := range []string{"-O0", "-O2"} {
 		t.Run(level, func(t *testing.T) {
 			s, core := open(t, "total.c", level)
@@ -191,6 +193,7 @@ func TestLoop(t *testing.T) {
 
 // Whatever way leads to a moment, the registers are the same there.
 func TestWander(t *testing.T) {
+	debugtest.NeedsWatches(t)
 	s, core := open(t, "total.c", "-O1")
 	halts := []debug.Halts{{}, {Breakpoints: []evidence.Addr{symbol(t, core, "add")}},
 		{Watches: []replay.Watch{{Addr: symbol(t, core, "total"), Size: 4, Writes: true}}}}

@@ -15,6 +15,7 @@ func TestDebug(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+	debugtest.NeedsWatches(t)
 	dir := traceable(t)
 	got := diagnose(t, nil, "debug", dir, "--", "-batch", "-ex", "break add", "-ex", "reverse-continue", "-ex", "who-wrote guarded", "-ex", "goto end",
 		"-ex", "monitor when", "-ex", "goto begin", "-ex", "goto nowhere")

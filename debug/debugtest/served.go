@@ -79,3 +79,14 @@ func Serve(t testing.TB, source, compiler, level string) *Served {
 	}()
 	return x
 }
+
+// NeedsWatches skips a test where the machine cannot stop a replay at accesses.
+func NeedsWatches(t testing.TB) {
+	t.Helper()
+	var unsupported *replay.UnsupportedError
+	if err := replay.WatchesWork(); errors.As(err, &unsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -47,6 +47,7 @@ func shows(t *testing.T, out string, patterns ...string) {
 }
 
 func TestGDB(t *testing.T) {
+	debugtest.NeedsWatches(t)
 	for _, compiler := range []string{"gcc", "clang"} {
 		t.Run(compiler, func(t *testing.T) {
 			out := gdb(t, "total.c", compiler, "-O0",
@@ -74,6 +75,7 @@ func TestUnchanged(t *testing.T) {
 }
 
 func TestMonitor(t *testing.T) {
+	debugtest.NeedsWatches(t)
 	out := gdb(t, "total.c", "gcc", "-O0", "monitor help", "monitor when", "monitor goto 2:3", "continue", "monitor when", "monitor goto nowhere",
 		"monitor goto end", "continue", "monitor who-wrote &total 4", "python gdb.execute('monitor who-wrote %d 4' % int(gdb.parse_and_eval('(long)&total')))",
 		"monitor who-wrote 0xffffffffffffff00 8", "monitor cause")
