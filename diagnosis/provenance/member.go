@@ -21,7 +21,7 @@ func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 		return false // one that begins there and ends after it may be of two members at once
 	}
 	w := f.way
-	w.Object, w.Declared, w.Write, w.AccessPC = nil, m, o.Access.Writes(), f.ownPlace(n)
+	w.Object, w.Declared, w.Write, w.AccessPC, w.access = nil, m, o.Access.Writes(), f.ownPlace(n), n
 	if w.Beyond = int64(addr) - int64(m.Addr); addr >= m.Addr {
 		w.Beyond = int64(addr) - int64(m.end()) + 1
 	}

@@ -49,7 +49,7 @@ func (f *follower) access(n, k int) bool {
 		}
 	}
 	w := f.way
-	w.Object, w.Write, w.AccessPC = object, write, f.ownPlace(n)
+	w.Object, w.Write, w.AccessPC, w.access = object, write, f.ownPlace(n), n
 	if freed && !outside {
 		f.end(Freed, object.Freed)
 		w.Call = object.FreedBy
@@ -80,7 +80,7 @@ func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
 		return false
 	}
 	w := f.way
-	w.Declared, w.Write, w.AccessPC = v, write, f.ownPlace(n)
+	w.Declared, w.Write, w.AccessPC, w.access = v, write, f.ownPlace(n), n
 	w.Beyond = max(int64(addr)-int64(v.end()), 0) + 1
 	f.end(Outside, n)
 	if !v.Single { // else the pointer is as it was handed over

@@ -66,6 +66,21 @@ func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) 
 	return s.out
 }
 
+// FirstBroken is the way to the first access that broke a rule, where that of way w broke one as well: w itself, or one by whose result
+// it was decided that w's access was made. What the program does from the first on is not defined. whole is as of Decided. Accesses to
+// variables are not looked at.
+func FirstBroken(t *flow.Trace, p Program, w *Way, whole bool) *Way {
+	if !w.broke() || w.Declared != nil {
+		return w
+	}
+	for _, b := range Decided(t, p, w.access, flow.Location{}, whole).Broken {
+		if b.broke() && b.Declared == nil && b.access < w.access {
+			w = b
+		}
+	}
+	return w
+}
+
 // wanted are bytes whose value matters, as they are before step n; or, if there are none, what decided that step n was executed.
 // masked: only some of the bits may matter.
 type wanted struct {

@@ -92,19 +92,18 @@ func testsZero(inst *x86.Inst, r x86.Reg) bool {
 	return false
 }
 
-// value is what up to 8 bytes held before step n, if the trace has it.
+// value is what up to 8 bytes held before step n, if the trace has it. Of memory to which instructions have added, it is the sum of the
+// value before and all that they added.
 func (f *follower) value(l flow.Location, n int) (uint64, bool) {
-	size := min(l.Size, 8)
-	for range 32 {
+	size, added := min(l.Size, 8), uint64(0)
+	sum := func(v uint64, known bool) (uint64, bool) { return low64(v+added, size), known }
+	const most = 256
+	for range most {
 		if n >= f.trace.Len() {
 			n = f.trace.Len() - 1
 		}
 		if l.Space == transfer.General && f.trace.Step(n).Thread == l.Thread {
-			v := f.trace.Register(n, x86.Reg(l.Num)) >> (8 * l.Off)
-			if size < 8 {
-				v &= 1<<(8*size) - 1
-			}
-			return v, true
+			return sum(f.trace.Register(n, x86.Reg(l.Num))>>(8*l.Off), true)
 		}
 		d := f.trace.Define(l, n)
 		switch {
@@ -113,12 +112,54 @@ func (f *follower) value(l flow.Location, n int) (uint64, bool) {
 		case d.Kind == flow.Copied:
 			l, n = d.From[0], d.At
 		case d.Kind == flow.Constant && !f.trace.Step(d.At).Library:
-			return immediate(f.trace.Step(d.At).Inst, size)
+			return sum(immediate(f.trace.Step(d.At).Inst, size))
 		default:
-			return 0, false
+			v, ok := f.addedTo(l, d)
+			if !ok {
+				return 0, false
+			}
+			added, n = added+v, d.At
 		}
 	}
 	return 0, false
+}
+
+// addedTo is the number that an instruction added to memory; ok is false if it did something else there.
+func (f *follower) addedTo(l flow.Location, d flow.Definition) (v uint64, ok bool) {
+	if d.Kind != flow.Computed || l.Space != transfer.Memory || d.Part != l {
+		return 0, false
+	}
+	step := f.trace.Step(d.At)
+	o := step.Inst.Operands
+	if len(o) == 0 || !o[0].IsMemory || o[0].Size != l.Size {
+		return 0, false
+	}
+	switch op := step.Inst.Op; {
+	case op == "inc":
+		return 1, true
+	case op == "dec":
+		return ^uint64(0), true
+	case op != "add" && op != "sub" || len(o) < 2:
+		return 0, false
+	case o[1].IsImm:
+		v = uint64(o[1].Imm)
+	case o[1].Reg.General():
+		v = f.trace.Register(d.At, o[1].Reg)
+	default:
+		return 0, false
+	}
+	if step.Inst.Op == "sub" {
+		v = -v
+	}
+	return v, true
+}
+
+// low64 are the lowest bytes of a number, at most 8.
+func low64(v uint64, size int) uint64 {
+	if size < 8 {
+		v &= 1<<(8*size) - 1
+	}
+	return v
 }
 
 // immediate is the constant that an instruction stores.
@@ -127,9 +168,5 @@ func immediate(inst *x86.Inst, size int) (uint64, bool) {
 	if i < 0 || inst.Op != "mov" {
 		return 0, inst.Op == "xor" || inst.Op == "sub"
 	}
-	v := uint64(inst.Operands[i].Imm)
-	if size < 8 {
-		v &= 1<<(8*size) - 1
-	}
-	return v, true
+	return low64(uint64(inst.Operands[i].Imm), size), true
 }

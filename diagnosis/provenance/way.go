@@ -90,6 +90,8 @@ type Way struct {
 	// AccessPC is the place of the access that broke a rule, of Freed and Outside, or that read the value, of Unset and
 	// Initial.
 	AccessPC evidence.Addr
+	// access is the step of the access, of Freed and Outside.
+	access int
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
 	// Write: the access of Outside and Freed stored something.
@@ -104,6 +106,9 @@ type Way struct {
 func (w *Way) Broke() bool {
 	return !w.Failing && (w.End == Outside || w.End == Freed || w.End == Unset)
 }
+
+// broke reports whether the way ends at an access to memory that had been freed, or outside of an object.
+func (w *Way) broke() bool { return w.End == Outside || w.End == Freed }
 
 // FromMemory reports whether the way is one of a value that was in memory before the trace.
 func (w *Way) FromMemory() bool { return w.End == Initial && w.From.Space == transfer.Memory }

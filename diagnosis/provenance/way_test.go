@@ -40,7 +40,9 @@ func followOne(t *testing.T, p *recordtest.Program) {
 	if p.Ends == "SIGABRT" {
 		w = Value(trace, NewImage(core), flow.Register(thread, x86.RDI, 8), last)
 	} else {
-		w, ok = Failing(trace, NewImage(core), last)
+		if w, ok = Failing(trace, NewImage(core), last); ok {
+			w = FirstBroken(trace, NewImage(core), w, true)
+		}
 	}
 	if !ok {
 		t.Fatal("the failing instruction reads no value")

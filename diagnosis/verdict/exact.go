@@ -102,7 +102,9 @@ func (x *exact) way(v *victim) *provenance.Way {
 			w, ok = provenance.Value(x.trace, x.program, flow.Register(x.trace.Step(last).Thread, x86.RDI, 8), last), true
 		}
 	case x.failure.Fault != nil || x.failure.Kind == evidence.DivisionByZero:
-		w, ok = provenance.Failing(x.trace, x.program, last)
+		if w, ok = provenance.Failing(x.trace, x.program, last); ok {
+			w = provenance.FirstBroken(x.trace, x.program, w, x.whole)
+		}
 	case !v.damaged() && !v.use:
 		if r := x.reasons(); r != nil && r.Set != nil {
 			w, ok = r.Set, true
