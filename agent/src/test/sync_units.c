@@ -8,6 +8,8 @@ static uint32_t dg_tid(void)
 	return (uint32_t)dg_sys0(SYS_gettid);
 }
 
+static __thread uint32_t dg_held; /* of the heap's locks: there is no heap */
+
 #include "wrap/real.c"
 #include "wrap/mutex.c"
 #include "wrap/lock.c"
