@@ -1,11 +1,6 @@
 /* The engine for sync_units.c: as in a recording, but nothing is written. */
 #include "engine.c"
 
-bool dg_turn_may_end(void)
-{
-	return true;
-}
-
 void dg_identify(void)
 {
 }
