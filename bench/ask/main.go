@@ -74,24 +74,10 @@ func (s *settings) run() error {
 }
 
 // record compiles and records the program.
-func (s *settings) record() error {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+func (s *settings) record() (err error) {
+	if s.rec, err = load.Record(s.diagnose, "bench/ask/testdata/work.c", filepath.Join(s.dir, "work")); err != nil {
 		return err
 	}
-	exe := filepath.Join(s.dir, "work")
-	if err := load.Compile("gcc", "bench/ask/testdata/work.c", exe); err != nil {
-		return err
-	}
-	recordings := filepath.Join(s.dir, "recordings")
-	if err := os.RemoveAll(recordings); err != nil {
-		return err
-	}
-	exec.Command(s.diagnose, "record", "--output", recordings, "--", exe).Run() // it aborts
-	found, err := filepath.Glob(filepath.Join(recordings, "*"))
-	if err != nil || len(found) != 1 {
-		return fmt.Errorf("%d recordings, want one: %w", len(found), err)
-	}
-	s.rec = found[0]
 	return exec.Command(s.diagnose, "replay", s.rec).Run() // finds the timing of the recording
 }
 

@@ -44,6 +44,27 @@ func Compile(compiler, source, target string, flags ...string) error {
 	return nil
 }
 
+// Record compiles a program, which fails, to the file exe and records it. The recording is the only one in the directory
+// recordings next to it.
+func Record(diagnose, source, exe string) (recording string, err error) {
+	if err := os.MkdirAll(filepath.Dir(exe), 0o755); err != nil {
+		return "", err
+	}
+	if err := Compile("gcc", source, exe); err != nil {
+		return "", err
+	}
+	recordings := filepath.Join(filepath.Dir(exe), "recordings")
+	if err := os.RemoveAll(recordings); err != nil {
+		return "", err
+	}
+	exec.Command(diagnose, "record", "--output", recordings, "--", exe).Run() // its status is the program's
+	found, err := filepath.Glob(filepath.Join(recordings, "*"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("%d recordings, want one: %w", len(found), err)
+	}
+	return found[0], nil
+}
+
 // Tail is the end of what a program said on standard error.
 func Tail(s string) string {
 	const limit = 400

@@ -110,24 +110,11 @@ func (w *way) measure() error {
 }
 
 // record compiles and records the program.
-func (s *settings) record() error {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return err
-	}
+func (s *settings) record() (err error) {
 	s.exe = filepath.Join(s.dir, "queue")
-	if err := load.Compile("gcc", source, s.exe); err != nil {
+	if s.rec, err = load.Record(s.diagnose, source, s.exe); err != nil {
 		return err
 	}
-	recordings := filepath.Join(s.dir, "recordings")
-	if err := os.RemoveAll(recordings); err != nil {
-		return err
-	}
-	exec.Command(s.diagnose, "record", "--output", recordings, "--", s.exe).Run() // it aborts
-	found, err := filepath.Glob(filepath.Join(recordings, "*"))
-	if err != nil || len(found) != 1 {
-		return fmt.Errorf("%d recordings, want one: %w", len(found), err)
-	}
-	s.rec = found[0]
 	return s.probe(1) // finds the timing of the recording
 }
 
