@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -168,14 +169,12 @@ type bisection struct {
 	at   int // of the preemption in the plan
 }
 
-func (b *bisection) count() uint64 { return b.plan.list[b.at].Count }
-
 // search looks for the arrival with which a place has the recorded number. sign is how the number
 // compares now.
 func (b *bisection) search(ctx context.Context, place statePlace, sign int) error {
 	from := b.best
 	for _, next := range []func(uint64) uint64{func(n uint64) uint64 { return n / 2 }, func(n uint64) uint64 { return 2 * n }} {
-		last := b.count()
+		last := b.plan.list[b.at].Count
 		for n := next(last); n >= 1 && n <= mostArrivals && n != last; n = next(n) {
 			now, known, err := b.compare(ctx, n, place)
 			if err != nil || b.best != from {
@@ -239,7 +238,7 @@ func (b *bisection) compare(ctx context.Context, n uint64, place statePlace) (or
 // stops preempts threads in their last step where the core has them.
 func (a *approach) stops(ctx context.Context) (bool, error) {
 	from := a.best
-	for _, thread := range sortedThreads(from.unlike.stopped) {
+	for _, thread := range slices.Sorted(maps.Keys(from.unlike.stopped)) {
 		last, ok := a.order.step(thread, uint64(len(a.order.of[thread])))
 		if !ok || a.order.ends(last) {
 			continue
@@ -258,15 +257,6 @@ func (a *approach) stops(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-func sortedThreads[V any](set map[uint32]V) []uint32 {
-	list := make([]uint32, 0, len(set))
-	for t := range set {
-		list = append(list, t)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // orders reverses single accesses to the words that differ, in the best replay and in the one
