@@ -354,21 +354,21 @@ func (d *debugging) resume(t *tracee.Thread) error {
 	return d.c.resume(t)
 }
 
-// passWatched steps a thread over the breakpoint at its pc if there are watches: the access of an instruction that is
-// passed at full speed would not be seen.
+// passWatched steps a thread over the breakpoint at its pc as passStepped does.
 func (d *debugging) passWatched(t *tracee.Thread) error {
-	if !d.watches() || d.stepped != nil || t.Final != nil {
+	if !d.watches() {
 		return nil
 	}
 	regs, err := ptrace.GetRegisters(t.TID)
 	if err != nil || d.armed[regs.Rip] == nil {
 		return err
 	}
-	return d.follow(t, stopPassed)
+	return d.passStepped(t)
 }
 
-// passPlaced does the same at an instruction where the recording's preemptions are counted.
-func (d *debugging) passPlaced(t *tracee.Thread) error {
+// passStepped steps a thread over the instruction at which it has stopped if there are watches: the access of an
+// instruction that is passed at full speed would not be seen.
+func (d *debugging) passStepped(t *tracee.Thread) error {
 	if !d.watches() || d.stepped != nil || t.Final != nil {
 		return nil
 	}

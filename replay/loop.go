@@ -260,7 +260,7 @@ func (c *controller) moved(t *tracee.Thread, m breakpoint.Move, s *tracee.Signal
 		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
 	}
 	if m.Kind == breakpoint.Continues && m.Signal == 0 && !m.Step {
-		if err := c.debugging.passPlaced(t); err != nil {
+		if err := c.debugging.passStepped(t); err != nil {
 			return err
 		}
 	}
