@@ -93,12 +93,7 @@ Exit status:
 		Example: `  diagnose ask --recording recordings/server-0001-SIGSEGV --last-write 'q->head->key'
   diagnose ask --recording recordings/server-0001-SIGSEGV --holders q->lock --from 2:100 --until 3:1204:0x401156
   diagnose ask --recording recordings/server-0001-SIGSEGV --did 3 --from 3:1100 --format html -o thread3.html`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unexpected argument %q (see '%s --help')", args[0], c.CommandPath())
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return f.askRecording(c) },
 	}

@@ -86,12 +86,7 @@ Exit status:
     130  it was interrupted`,
 		Example: `  diagnose probe --recording recordings/server-0001-SIGSEGV --at server.c:120 --print 'q->len, q->head->key' --if 'q->len > 64'
   diagnose probe --recording recordings/server-0001-SIGSEGV --on-call push --on-return pop --stack --format json`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unexpected argument %q (see '%s --help')", args[0], c.CommandPath())
-			}
-			return nil
-		},
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return f.probeRecording(c) },
 	}
