@@ -169,7 +169,13 @@ func (t *Trace) made(l Location, n int) (d Definition, ok bool) {
 		if !known || !meets {
 			continue
 		}
-		next := t.definition(s, i, x, n, part, off)
+		next, made := t.definition(s, i, x, n, part, off), true
+		if l.Space == transfer.Memory && partial(i.inst, &i.inst.Operands[x.To.Num]) {
+			next, made = t.underMask(next, n, &i.inst.Operands[x.To.Num], off)
+		}
+		if !made {
+			continue
+		}
 		// A constant that fills the rest of a register says less than what the instruction is for.
 		if !ok || d.Kind == Constant && next.Kind != Constant {
 			d, ok = next, true

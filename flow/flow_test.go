@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"golang.org/x/sys/cpu"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image"
@@ -177,5 +179,43 @@ func TestEarlierObjects(t *testing.T) {
 	}
 	if o := x.ObjectAt(x.pointer(t, "gone"), x.last); o == nil || o.Size != 40 || o.Made >= 0 || o.Freed < 0 {
 		t.Errorf("an object of before that was freed is %+v", o)
+	}
+}
+
+// A store under a mask writes the bytes that the mask selects, and no others.
+func TestMasked(t *testing.T) {
+	if !cpu.X86.HasAVX512BW || !cpu.X86.HasAVX512VL {
+		t.Skip("the processor has no AVX-512 for vectors of 16 bytes")
+	}
+	x := recordedProgram(t, "testdata/masked.c", flow.Request{})
+	extents := map[string]flow.Location{}
+	for n := range x.Len() {
+		if s := x.Step(n); s.Inst != nil && len(s.Inst.Operands) > 0 && s.Inst.Operands[0].IsMemory && s.Inst.Operands[0].Conditional {
+			if l, known := x.Extent(n, 0); known {
+				extents[s.Inst.Op] = l
+			}
+		}
+	}
+	object, words := x.pointer(t, "object"), x.global(t, "words")
+	for op, want := range map[string]flow.Location{"vmovdqu8": flow.Memory(object, 5), "vmovdqu32": flow.Memory(words+4, 8)} {
+		if extents[op] != want {
+			t.Errorf("%s accesses %v, want %v", op, extents[op], want)
+		}
+	}
+	for _, c := range []struct {
+		what string
+		l    flow.Location
+		kind flow.Kind
+		size int
+	}{
+		{"the object", flow.Memory(object, 5), flow.Copied, 5},
+		{"a word before the mask", flow.Memory(words, 4), flow.Before, 4},
+		{"a word of the mask", flow.Memory(words+4, 4), flow.Copied, 4},
+		{"a word after the mask", flow.Memory(words+12, 4), flow.Before, 4},
+		{"the words", flow.Memory(words, 16), flow.Copied, 8},
+	} {
+		if d := x.Define(c.l, x.last); d.Kind != c.kind || d.Part.Size != c.size {
+			t.Errorf("%s: %d bytes are %v, want %d %v", c.what, d.Part.Size, d.Kind, c.size, c.kind)
+		}
 	}
 }

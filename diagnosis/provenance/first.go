@@ -50,9 +50,10 @@ func (f *follower) outsideAt(object *flow.Object, x *outsideAccess) {
 		if !o.IsMemory || o.Access == "" {
 			continue
 		}
-		addr, known := f.trace.Address(x.upTo, k)
+		l, known := f.trace.Extent(x.upTo, k)
+		addr := l.Addr
 		begins := addr >= object.Addr && addr < end
-		if !known || addr+far < object.Addr || addr > end+far || begins && (!o.Access.Writes() || addr+evidence.Addr(max(o.Size, 1)) <= end) {
+		if !known || l.Size == 0 || addr+far < object.Addr || addr > end+far || begins && (!o.Access.Writes() || addr+evidence.Addr(l.Size) <= end) {
 			continue
 		}
 		if x.looked++; f.pointee(x.upTo, k) == object && (o.Access.Writes() || !f.program.Foreign(s.PC)) {

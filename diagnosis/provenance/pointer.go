@@ -21,17 +21,18 @@ func (f *follower) points(v uint64, n int) bool {
 // freed, or the access is outside of it. Of several outside of one object the first counts.
 func (f *follower) access(n, k int) bool {
 	o := &f.trace.Step(n).Inst.Operands[k]
-	addr, known := f.trace.Address(n, k)
-	if !known {
+	l, known := f.trace.Extent(n, k)
+	if !known || l.Size == 0 {
 		return false
 	}
+	addr := l.Addr
 	object := f.pointee(n, k)
 	if object == nil {
-		return f.beyond(n, k, addr) || f.beside(n, k, addr)
+		return f.beyond(n, k, l) || f.beside(n, k, addr)
 	}
 	freed := object.Freed >= 0 && object.Freed < n
 	end := object.Addr + evidence.Addr(object.Size)
-	outside := addr < object.Addr || addr+evidence.Addr(max(o.Size, 1)) > end
+	outside := addr < object.Addr || addr+evidence.Addr(l.Size) > end
 	write := o.Access.Writes()
 	if outside && !write && f.program.Foreign(f.trace.Step(n).PC) {
 		outside = false // string functions read whole vectors, as far as the page
@@ -41,10 +42,11 @@ func (f *follower) access(n, k int) bool {
 	}
 	if outside && !freed {
 		if at, operand := f.first(object, n); at < n {
-			f.link(Again, n, flow.Memory(addr, max(o.Size, 1)))
+			f.link(Again, n, l)
 			n, k = at, operand
 			o = &f.trace.Step(n).Inst.Operands[k]
-			addr, _ = f.trace.Address(n, k)
+			l, _ = f.trace.Extent(n, k)
+			addr = l.Addr
 			write = o.Access.Writes()
 		}
 	}
@@ -63,17 +65,17 @@ func (f *follower) access(n, k int) bool {
 	return true
 }
 
-// beyond ends the way at an access past the end of the variable whose address its function was handed. One before the start may be meant
+// beyond ends the way at an access, of the bytes l, past the end of the variable whose address its function was handed. One before the start may be meant
 // for the variable there: the address of one is that of the end of another. Of a variable without parts only an access that begins in it
 // counts: a pointer of another type led there.
-func (f *follower) beyond(n, k int, addr evidence.Addr) bool {
-	o := &f.trace.Step(n).Inst.Operands[k]
-	write := o.Access.Writes()
+func (f *follower) beyond(n, k int, l flow.Location) bool {
+	addr := l.Addr
+	write := f.trace.Step(n).Inst.Operands[k].Access.Writes()
 	if !write && f.program.Foreign(f.trace.Step(n).PC) {
 		return false
 	}
 	v := f.declared(n, k)
-	if v == nil || addr+evidence.Addr(max(o.Size, 1)) <= v.end() || addr < v.Addr {
+	if v == nil || addr+evidence.Addr(l.Size) <= v.end() || addr < v.Addr {
 		return false
 	}
 	if v.Single && addr >= v.end() {

@@ -30,11 +30,11 @@ func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 			if !o.IsMemory || o.Access == "" || o.Implicit {
 				continue
 			}
-			addr, known := t.Address(n, k)
-			if !known || addr < start || addr >= end {
+			l, known := t.Extent(n, k)
+			if !known || l.Size == 0 || l.Addr < start || l.Addr >= end {
 				continue
 			}
-			object := f.stale(n, k, addr)
+			object := f.stale(n, k, l)
 			switch seen := uses[object]; {
 			case object == nil:
 			case seen != nil:
@@ -64,16 +64,15 @@ func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 	return ways
 }
 
-// stale is the heap object that operand k of step n is wholly in and that had been freed by then; nil: there is none.
-func (f *follower) stale(n, k int, addr evidence.Addr) *flow.Object {
-	object := f.trace.ObjectAt(addr, n)
+// stale is the heap object that operand k of step n, which accesses the bytes l, is wholly in and that had been freed by then; nil: there is none.
+func (f *follower) stale(n, k int, l flow.Location) *flow.Object {
+	object := f.trace.ObjectAt(l.Addr, n)
 	if object == nil || object.Freed < 0 || object.Freed >= n || object.Mapped() {
 		return nil
 	}
 	s := f.trace.Step(n)
-	o := &s.Inst.Operands[k]
 	own := f.program.Own(s.PC)
-	if own && addr+evidence.Addr(o.Size) > object.Addr+evidence.Addr(object.Size) {
+	if own && l.Addr+evidence.Addr(l.Size) > object.Addr+evidence.Addr(object.Size) {
 		return nil
 	}
 	switch from := f.pointee(n, k); {

@@ -238,18 +238,20 @@ func isString(op x86asm.Op) bool {
 // applyMask makes the accesses conditional on the mask: excluded elements are
 // not accessed and do not fault (SDM volume 1, 15.6).
 func (d *decoder) applyMask() {
-	ops := d.operands()
+	ops, onMask := d.operands(), actRead
 	for i := range ops {
 		o := &ops[i]
 		switch {
 		case o.IsMemory && o.Access != "":
-			o.Conditional = true
+			if o.Conditional = true; o.Memory.Index == RegVector {
+				onMask |= actWrite // a gather or scatter clears it, element by element
+			}
 		case i == 0 && !d.l.zeroing && o.Access.Writes() && o.RegName[0] != 'k':
 			o.Access, o.Conditional = (actRead | actWrite).kind(), true
 		}
 	}
 	d.inst.style.mask = d.l.mask
 	d.inst.style.zeroing = d.l.zeroing
-	d.addRegister(registers[int(x86asm.K0)+int(d.l.mask)], actRead)
+	d.addRegister(registers[int(x86asm.K0)+int(d.l.mask)], onMask)
 	d.slab[len(d.slab)-1].Implicit = true
 }

@@ -46,15 +46,16 @@ var saves = map[string]bool{"fxsave": true, "fxsave64": true, "fxrstor": true, "
 	"xsavec": true, "xsavec64": true, "xsaveopt": true, "xsaveopt64": true, "xsaves": true, "xsaves64": true, "xrstor": true, "xrstor64": true,
 	"xrstors": true, "xrstors64": true}
 
-// stateLayout has the offsets of the vectors' parts in the state; -1: the processor lacks them.
-type stateLayout struct{ high, zmmHigh, zmmMore int }
+// stateLayout has the offsets of the vectors' parts and of the masks in the state; -1: the processor lacks them.
+type stateLayout struct{ high, zmmHigh, zmmMore, masks int }
 
 var knownLayout *stateLayout
 
 func layoutOf(x *x86.Examined) *stateLayout {
 	if knownLayout == nil {
 		find := func(n, off, size int) int { return bytes.Index(x.Start().Vector, x.VectorBytes(n, off, size)) }
-		knownLayout = &stateLayout{find(0, 16, 16), find(0, 32, 32), find(16, 0, 64)}
+		knownLayout = &stateLayout{find(0, 16, 16), find(0, 32, 32), find(16, 0, 64),
+			bytes.Index(x.Start().Vector, bytes.Repeat([]byte{0xff}, 8*8))}
 	}
 	return knownLayout
 }
@@ -142,6 +143,11 @@ func (b *transferTest) differences(m, other *x86.Machine) (list []spot) {
 			if s := (spot{transfer.Vector, n, off}); !bytes.Equal(m.Vector, other.Vector) && b.byteOf(m, s) != nil {
 				compare(s)
 			}
+		}
+	}
+	for n := range uint8(8) {
+		for off := range 8 {
+			compare(spot{transfer.Mask, n, off})
 		}
 	}
 	for off := range m.Data {
@@ -279,6 +285,10 @@ func (b *transferTest) inputs() (list []spot) {
 					list = append(list, spot{space: transfer.Memory, off: at + off})
 				}
 			}
+		case o.Reg == x86.RegVector && o.RegName[0] == 'k' && b.layout.masks >= 0:
+			for off := range 8 {
+				list = append(list, spot{transfer.Mask, o.RegName[1] - '0', off})
+			}
 		case o.Reg == x86.RegVector && len(o.RegName) > 3 && o.RegName[1:3] == "mm":
 			var num uint8
 			fmt.Sscan(o.RegName[3:], &num)
@@ -326,12 +336,14 @@ func (b *transferTest) set(m *x86.Machine, s spot, v byte) {
 	}
 }
 
-// byteOf is a byte of a vector register or of the data; nil: the processor has no such vector.
+// byteOf is a byte of a vector or mask register or of the data; nil: the processor has no such register.
 func (b *transferTest) byteOf(m *x86.Machine, s spot) *byte {
 	at, l := 0, b.layout
 	switch n := int(s.num); {
 	case s.space == transfer.Memory:
 		return &m.Data[s.off]
+	case s.space == transfer.Mask && l.masks >= 0:
+		at = l.masks + 8*n + s.off
 	case s.space != transfer.Vector:
 		return nil
 	case n >= 16:

@@ -15,6 +15,8 @@ func (b *builder) registers() bool {
 		return b.move(0, 1)
 	case "movzx":
 		return b.extend(false)
+	case "kmovb", "kmovw", "kmovd", "kmovq":
+		return b.moveMask(1 << strings.IndexByte("bwdq", op[4]))
 	case "movsx", "movsxd":
 		return b.extend(true)
 	case "cbw", "cwde", "cdqe":
@@ -67,6 +69,16 @@ func (b *builder) move(to, from int) bool {
 	size := min(p.Size, source.Size)
 	b.copy(p.part(0, size), source.part(0, size))
 	b.clear(p.part(size, p.Size-size), b.rest(to, p.Size))
+	return true
+}
+
+// moveMask moves the low bytes of a mask register from or to another place, and clears the rest of a register.
+func (b *builder) moveMask(size int) bool {
+	to, from := b.places[0], b.places[1]
+	b.copy(to.part(0, size), from.part(0, size))
+	if to.Space != Memory {
+		b.clear(to.part(size, 8-size))
+	}
 	return true
 }
 
