@@ -197,7 +197,7 @@ func lastUser(f *file, n *sitter.Node) []change {
 	if condition == nil || body == nil || !f.decrements(condition) || !f.calls(body, []string{"free", "delete", "destroy"}) {
 		return nil
 	}
-	return []change{{edits: []edit{replace(condition, "("+f.text(condition)+", 1)")}, objects: f.names(condition, body)}}
+	return []change{{edits: []edit{replace(condition, "("+f.text(condition)+", 1)")}, objects: f.names(condition, body), whole: true}}
 }
 
 // decrements reports whether an expression counts down.
