@@ -21,45 +21,13 @@ func (a *Assembler) Word(v uint64) { a.Write(binary.LittleEndian.AppendUint32(ni
 
 // Move appends an instruction of the program with the effect that it has at its own address.
 func (a *Assembler) Move(inst *x86.Inst) error {
-	code := inst.Bytes
-	switch {
-	case inst.Flow == x86.FlowCall:
-		next := inst.PC + uint64(inst.Len)
-		a.Write([]byte{0x48, 0x8d, 0x64, 0x24, 0xf8}) // lea -8(%rsp), %rsp
-		a.Write([]byte{0xc7, 0x04, 0x24})             // movl next, (%rsp)
-		a.Word(next)
-		a.Write([]byte{0xc7, 0x44, 0x24, 0x04}) // movl its upper half, 4(%rsp)
-		a.Word(next >> 32)
-		if inst.HasTarget {
-			a.WriteByte(0xe9)
-			return a.Relative(inst.Target, 4)
-		}
-		code = bytes.Clone(code)
-		code[IndirectCall(inst)+1] += 2 << 3 // jmp has /4 where call has /2
-	case inst.HasTarget && CountedBranch(inst):
-		a.Write([]byte{code[0], 2, 0xeb, 5, 0xe9}) // to the jump after the jump
-		return a.Relative(inst.Target, 4)
-	case inst.HasTarget:
-		a.Write(BranchOpcode(inst))
-		return a.Relative(inst.Target, 4)
+	var c Code
+	if err := c.Move(inst); err != nil {
+		return err
 	}
-	for i := range inst.Operands {
-		o := &inst.Operands[i]
-		if !o.IsMemory || o.Memory.Base != x86.RIP {
-			continue
-		}
-		target := inst.PC + uint64(inst.Len) + uint64(o.Memory.Disp)
-		want := binary.LittleEndian.AppendUint32(nil, uint32(o.Memory.Disp))
-		at := bytes.Index(code, want)
-		if at < 0 || at != bytes.LastIndex(code, want) {
-			return ErrImpossible
-		}
-		a.Write(code[:at])
-		if err := a.Relative(target, inst.Len-at); err != nil {
-			return err
-		}
-		a.Write(code[at+4:])
-		return nil
+	code, err := c.Resolve(a.Here())
+	if err != nil {
+		return err
 	}
 	a.Write(code)
 	return nil

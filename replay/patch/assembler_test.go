@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -46,8 +47,8 @@ func TestMovedInstructions(t *testing.T) {
 		}
 	}
 
-	// The displacement has the same bytes as the immediate, so it cannot be found.
-	inst, err := x86.Decode([]byte{0x81, 0x3d, 4, 3, 2, 1, 4, 3, 2, 1}, pc)
+	// The immediate has the same bytes as the displacement, and what is before it looks like the byte before a displacement.
+	inst, err := x86.Decode([]byte{0x81, 0x3d, 5, 5, 5, 5, 5, 5, 5, 5}, pc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,5 +76,32 @@ func TestMovedBranches(t *testing.T) {
 		if want := pc + uint64(len(code)) + 0x10; to != want {
 			t.Errorf("%s leads to %#x, want %#x", name, to, want)
 		}
+	}
+}
+
+// TestCodeForLater moves code to a place that is known later: it is the same as for a known one.
+func TestCodeForLater(t *testing.T) {
+	const pc, page = windowBase + 0x100, windowBase + 0x100000
+	text := []byte{0x83, 0x3d, 0x10, 0, 0, 0, 1, 0x75, 0x20, 0xff, 0x15, 0x30, 0, 0, 0, 0xe3, 0x40, 0x89, 0xc8}
+	var code Code
+	a := &Assembler{Base: page}
+	for at := 0; at < len(text); {
+		inst, err := x86.Decode(text[at:], pc+uint64(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(code.Move(&inst), a.Move(&inst)); err != nil {
+			t.Fatal(err)
+		}
+		at += inst.Len
+	}
+	if len(code.Links) != 4 {
+		t.Errorf("%d links: %+v", len(code.Links), code.Links)
+	}
+	if got, err := code.Resolve(page); err != nil || !bytes.Equal(got, a.Bytes()) {
+		t.Errorf("%x (%v), want %x", got, err, a.Bytes())
+	}
+	if _, err := code.Resolve(page + 1<<32); !errors.Is(err, ErrImpossible) {
+		t.Errorf("out of reach: %v", err)
 	}
 }

@@ -99,8 +99,8 @@ func (s *EntrySearch) target(inst *x86.Inst) {
 }
 
 // Tables searches for addresses, and for tables of at most 4 KiB that have offsets of code from
-// their own start.
-func (s *EntrySearch) Tables(data []byte, base, codeStart, codeEnd uint64) {
+// their own start. isCode says of an address whether a table may lead there.
+func (s *EntrySearch) Tables(data []byte, base uint64, isCode func(uint64) bool) {
 	const table = 4096
 	for i := 0; i+8 <= len(data); i += 8 {
 		s.Add(binary.LittleEndian.Uint64(data[i:]))
@@ -122,7 +122,7 @@ func (s *EntrySearch) Tables(data []byte, base, codeStart, codeEnd uint64) {
 				from := int(t - int64(base))
 				j := from
 				for ; j+4 <= len(data) && j-from < table; j += 4 {
-					if a := uint64(t + offset(j)); a < codeStart || a >= codeEnd {
+					if !isCode(uint64(t + offset(j))) {
 						break
 					}
 				}

@@ -44,10 +44,6 @@ func FindWindow(text []byte, base, pc uint64, entries []uint64) *Window {
 	}
 	at := int(pc - base)
 	before, after := DecodeBefore(text, base, at), decodeAfter(text, base, at)
-	before = before[len(before)-fallsThrough(before):]
-	if len(after) == 0 || !Movable(&after[0]) {
-		return nil
-	}
 	// The nearest entries are the borders.
 	low, high := uint64(0), ^uint64(0)
 	if i, found := slices.BinarySearch(entries, pc); found {
@@ -58,14 +54,8 @@ func FindWindow(text []byte, base, pc uint64, entries []uint64) *Window {
 	if i, _ := slices.BinarySearch(entries, pc+1); i < len(entries) {
 		high = entries[i]
 	}
-	// Try the shortest start first.
-	for n := 0; n <= len(before); n++ {
-		if n > 0 && (before[len(before)-n].PC < low || !Movable(&before[len(before)-n])) {
-			break
-		}
-		if w := windowFrom(append(slices.Clone(before[len(before)-n:]), after...), pc, high, JumpSize); w != nil {
-			return w
-		}
+	if w := ChooseWindow(before, after, low, high); w != nil || len(after) == 0 {
+		return w
 	}
 	w := windowFrom(after, pc, high, ShortJumpSize)
 	if w == nil {
@@ -78,6 +68,26 @@ func FindWindow(text []byte, base, pc uint64, entries []uint64) *Window {
 		i, _ := slices.BinarySearch(entries, p.start)
 		if (i == len(entries) || entries[i] >= p.start+JumpSize) && (p.end <= w.Start || p.start >= w.End) {
 			w.Hop = p.start
+			return w
+		}
+	}
+	return nil
+}
+
+// ChooseWindow chooses a window without a hop for the first instruction of after, which before precedes. No byte of the window
+// is below low or from high on; nothing but its first byte is entered from elsewhere if low and high are the nearest addresses
+// that are. nil: there is none.
+func ChooseWindow(before, after []x86.Inst, low, high uint64) *Window {
+	if len(after) == 0 || !Movable(&after[0]) {
+		return nil
+	}
+	before = before[len(before)-fallsThrough(before):]
+	// Try the shortest start first.
+	for n := 0; n <= len(before); n++ {
+		if n > 0 && (before[len(before)-n].PC < low || !Movable(&before[len(before)-n])) {
+			break
+		}
+		if w := windowFrom(append(slices.Clone(before[len(before)-n:]), after...), after[0].PC, high, JumpSize); w != nil {
 			return w
 		}
 	}
@@ -257,64 +267,6 @@ func padding(text []byte, base uint64, at int) []span {
 func decodeForward(text []byte, base uint64, at int) []x86.Inst {
 	list, _ := sweep(text, base, at, min(at+hopReach-JumpSize, len(text)))
 	return list
-}
-
-// Movable reports whether an instruction has the same effect at another address.
-func Movable(inst *x86.Inst) bool {
-	switch inst.Flow {
-	case x86.FlowNext:
-		// It may trap for the recorder, which looks at its address.
-		return inst.Op != "rdtsc" && inst.Op != "rdtscp"
-	case x86.FlowBranch, x86.FlowJump:
-		return !inst.HasTarget || BranchOpcode(inst) != nil || CountedBranch(inst)
-	case x86.FlowCall:
-		return inst.HasTarget && inst.Bytes[0] == 0xe8 || !inst.HasTarget && IndirectCall(inst) >= 0
-	case x86.FlowReturn:
-		return inst.Op == "ret"
-	}
-	return false
-}
-
-// BranchOpcode returns the opcode of the form with 32 bits of displacement; nil if there is none.
-func BranchOpcode(inst *x86.Inst) []byte {
-	switch c := inst.Bytes[0]; {
-	case c == 0xe9 || c == 0xeb:
-		return []byte{0xe9}
-	case c >= 0x70 && c <= 0x7f:
-		return []byte{0x0f, c + 0x10}
-	case c == 0x0f && inst.Bytes[1]&0xf0 == 0x80:
-		return inst.Bytes[:2]
-	}
-	return nil
-}
-
-// CountedBranch reports whether the branch is loop, loope, loopne or jrcxz, which have only 8 bits
-// of displacement.
-func CountedBranch(inst *x86.Inst) bool {
-	return inst.Len == 2 && inst.Bytes[0] >= 0xe0 && inst.Bytes[0] <= 0xe3
-}
-
-// IndirectCall returns the index of the opcode of a call through a register or memory, which can
-// be turned into a jump. -1: it is another instruction, or depends on the stack pointer, which the
-// call's replacement changes first.
-func IndirectCall(inst *x86.Inst) int {
-	i := 0
-	if inst.Bytes[0] == 0x3e { // notrack
-		i++
-	}
-	if i < inst.Len && inst.Bytes[i]&0xf0 == 0x40 {
-		i++
-	}
-	if i+1 >= inst.Len || inst.Bytes[i] != 0xff || inst.Bytes[i+1]>>3&7 != 2 {
-		return -1
-	}
-	for j := range inst.Operands {
-		o := &inst.Operands[j]
-		if !o.Implicit && (o.Reg == x86.RSP || o.IsMemory && o.Memory.Base == x86.RSP) {
-			return -1
-		}
-	}
-	return i
 }
 
 // span is a range of addresses, [start, end).

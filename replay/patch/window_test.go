@@ -70,6 +70,9 @@ func TestFindWindow(t *testing.T) {
 	}
 }
 
+// isCode covers a text that begins at windowBase.
+func isCode(a uint64) bool { return a >= windowBase && a < windowBase+4096 }
+
 func TestEntries(t *testing.T) {
 	// 0: jmp 8; 2: call 16; 7: nop; 8: jne 12 (32 bits); 14: jmp 20, and a lea of 24.
 	text, at := windowText(0xeb, 6, 0xe8, 9, 0, 0, 0, 0x90, 0x0f, 0x85, 0xfe, 0xff, 0xff, 0xff, 0xeb, 4, 0x48, 0x8d, 0x05, 1, 0, 0, 0, 0x90)
@@ -77,7 +80,7 @@ func TestEntries(t *testing.T) {
 	s.ShortJumps(text, windowBase, at+14)
 	s.LongJumps(text, windowBase)
 	table := binary.LittleEndian.AppendUint64(nil, at+40)
-	s.Tables(table, windowBase+1<<20, windowBase, windowBase+uint64(len(text)))
+	s.Tables(table, windowBase+1<<20, isCode)
 	want := []uint64{at + 8, at + 12, at + 16, at + 20, at + 24, at + 40}
 	if got := s.Sorted(); !slices.Equal(got, want) {
 		t.Errorf("entries %#x, want %#x", got, want)
@@ -90,7 +93,7 @@ func TestEntries(t *testing.T) {
 		offsets = binary.LittleEndian.AppendUint32(offsets, uint32(at+8*i-tableAt))
 	}
 	s = EntrySearch{spans: []span{{at + 20, at + 30}}}
-	s.Tables(offsets, tableAt, windowBase, windowBase+uint64(len(text)))
+	s.Tables(offsets, tableAt, isCode)
 	if got := s.Sorted(); !slices.Contains(got, at+24) {
 		t.Errorf("entries of a table %#x, want %#x among them", got, at+24)
 	}

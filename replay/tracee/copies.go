@@ -36,7 +36,7 @@ func (p *Process) SearchEntries(s *patch.EntrySearch, pcs ...uint64) (text []byt
 		if m.Perms[2] == 'x' {
 			s.LongJumps(bytes, m.Start)
 		} else {
-			s.Tables(bytes, m.Start, own.Start, own.End)
+			s.Tables(bytes, m.Start, func(a uint64) bool { return a >= own.Start && a < own.End })
 		}
 	}
 	return text, base, true

@@ -3,13 +3,13 @@ package sites
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"slices"
 	"strings"
 
 	"diagnose/agent"
 	"diagnose/image/object"
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 )
 
 // globalSite is an instruction of an object that accesses a variable shared by all threads, at
@@ -192,11 +192,11 @@ func (s *globalSearch) pick(f function, found *globalSites) {
 			return
 		}
 		found.all++
-		relative, ok := displacement(inst, o)
-		if !ok || inst.Flow != x86.FlowNext || inst.Len < jumpLen || s.entered(inst.PC+1, inst.PC+uint64(inst.Len)) {
+		relative, _, err := patch.Displacement(inst)
+		if err != nil || inst.Flow != x86.FlowNext || inst.Len < jumpLen || s.entered(inst.PC+1, inst.PC+uint64(inst.Len)) {
 			return
 		}
-		found.sites = append(found.sites, globalSite{at: inst.PC, code: bytes.Clone(inst.Bytes), relative: relative})
+		found.sites = append(found.sites, globalSite{at: inst.PC, code: bytes.Clone(inst.Bytes), relative: uint8(relative)})
 		open = len(found.sites) - 1
 	})
 }
@@ -237,26 +237,6 @@ func follows(inst *x86.Inst) bool {
 		return o.IsMemory && o.Access != "" && !o.Implicit && o.Memory.Segment == x86.SegNone && !o.Memory.Absolute &&
 			o.Memory.Base != x86.RIP && o.Memory.Base != x86.RSP && o.Memory.Base != x86.RBP
 	})
-}
-
-// displacement is the offset in an instruction of the displacement of its operand; 0 if the
-// operand does not depend on the instruction's address.
-func displacement(inst *x86.Inst, o *x86.Operand) (at uint8, ok bool) {
-	if o.Memory.Base != x86.RIP {
-		return 0, true
-	}
-	distance := uint32(o.Memory.Target - inst.PC - uint64(inst.Len))
-	for i := 2; i+4 <= inst.Len; i++ {
-		const relative, fields = 5, 0xc7 // ModRM: mod 0, rm 5
-		if inst.Bytes[i-1]&fields != relative || binary.LittleEndian.Uint32(inst.Bytes[i:]) != distance {
-			continue
-		}
-		if at != 0 {
-			return 0, false
-		}
-		at = uint8(i)
-	}
-	return at, at != 0
 }
 
 // apart leaves out sites that share bytes with the patch of a system call.

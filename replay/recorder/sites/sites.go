@@ -13,6 +13,7 @@ import (
 
 	"diagnose/image/object"
 	"diagnose/image/x86"
+	"diagnose/replay/patch"
 )
 
 // SiteKind says how a system call instruction is changed to call the engine instead of the
@@ -324,13 +325,13 @@ func (s *siteSearch) lookAtInstruction(inst *x86.Inst, recent []int, open *decod
 			before[i] = s.decode(at, end)
 		}
 		call := decodedCall{inst: *inst, number: numberBefore(before)}
-		for i := len(before) - 1; i >= 0 && movable(&before[i]); i-- {
+		for i := len(before) - 1; i >= 0 && patch.Independent(&before[i]); i-- {
 			call.before = append(call.before, before[i])
 		}
 		*list = append(*list, call)
 		return &(*list)[len(*list)-1]
 	}
-	if open == nil || !movable(inst) || len(open.after) == window {
+	if open == nil || !patch.Independent(inst) || len(open.after) == window {
 		return nil
 	}
 	open.after = append(open.after, *inst)
@@ -381,19 +382,6 @@ func numberBefore(recent []x86.Inst) int64 {
 		return -1
 	}
 	return -1
-}
-
-// movable reports whether an instruction does the same at any address.
-func movable(inst *x86.Inst) bool {
-	if inst.Flow != x86.FlowNext || inst.Op == "rdtsc" || inst.Op == "rdtscp" {
-		return false // rdtsc and rdtscp have their own patches
-	}
-	for i := range inst.Operands {
-		if o := &inst.Operands[i]; o.IsMemory && o.Memory.Base == x86.RIP {
-			return false
-		}
-	}
-	return true
 }
 
 // site decides how a call is patched: it moves the fewest instructions, and prefers those
