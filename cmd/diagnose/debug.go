@@ -22,6 +22,7 @@ import (
 	"diagnose/debug/gdbserver"
 	"diagnose/debug/mi"
 	"diagnose/evidence"
+	"diagnose/internal/wording"
 	"diagnose/replay"
 	"diagnose/replay/record"
 )
@@ -207,8 +208,20 @@ func (f *debugFlags) serveEditor(ctx context.Context, path string, s *gdbserver.
 	start := func(on func(mi.Record)) (*mi.GDB, error) {
 		return mi.Start(f.gdb, gdbArguments(path, s.Program, []string{"-iex", "set mi-async on", "-iex", "set breakpoint pending on"}), on)
 	}
-	editor := &dapserver.Server{Start: start, Causes: s.Causes}
+	editor := &dapserver.Server{Start: start, Ended: endOf(s.Session), Causes: s.Causes}
 	return editor.Serve(ctx, os.Stdin, os.Stdout)
+}
+
+// endOf says how the program ended, if the session is at the recording's end; empty: it is elsewhere.
+func endOf(s *debug.Session) string {
+	switch stop := s.Stop(); {
+	case stop.Kind != replay.StopEnd:
+		return ""
+	case stop.Signal != 0:
+		return wording.Signal(stop.Signal)
+	default:
+		return fmt.Sprintf("exit status %d", stop.Status)
+	}
 }
 
 func serveOne(ctx context.Context, listener net.Listener, s *gdbserver.Server) error {

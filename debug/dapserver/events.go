@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/go-dap"
 
@@ -22,12 +23,28 @@ func (s *Server) heard(r mi.Record) {
 		s.console.WriteString(r.Text)
 	case text && s.configured:
 		s.say("console", r.Text)
+	case r.Kind == '*' && r.Class == "running":
+		s.ran()
 	case r.Kind == '*' && r.Class == "stopped":
 		s.stopped = r.Results
-		if s.configured {
+		switch {
+		case s.answering:
+			s.untold = true
+		case s.configured:
 			s.tellStop()
 		}
 	}
+}
+
+// ran notes that the program runs, and tells an editor that did not ask for it. The lock is held.
+func (s *Server) ran() {
+	s.stale = true
+	if !s.configured || s.running {
+		return
+	}
+	s.running = true
+	thread, _ := strconv.Atoi(s.stopped.Text("thread-id"))
+	s.send(&dap.ContinuedEvent{Event: event("continued"), Body: dap.ContinuedEventBody{ThreadId: thread, AllThreadsContinued: true}})
 }
 
 // say sends text to the editor's console.
@@ -47,6 +64,8 @@ func (s *Server) configure() {
 
 // tellStop reports a stop. The lock is held.
 func (s *Server) tellStop() {
+	first := !s.opened
+	s.opened, s.running, s.untold = true, false, false
 	x := &dap.StoppedEvent{Event: event("stopped")}
 	x.Body.ThreadId, _ = strconv.Atoi(s.stopped.Text("thread-id"))
 	x.Body.AllThreadsStopped = true
@@ -59,8 +78,6 @@ func (s *Server) tellStop() {
 		}
 	case "watchpoint-trigger", "access-watchpoint-trigger":
 		x.Body.Reason = "data breakpoint"
-	case "no-history":
-		x.Body.Reason, x.Body.Description = "step", "no more of the recording"
 	case "signal-received":
 		switch signal {
 		case "SIGINT":
@@ -70,8 +87,15 @@ func (s *Server) tellStop() {
 		default:
 			s.exception(x, signal)
 		}
-	case "": // the stop when gdb connected: the recording's end
-		s.exception(x, "the end of the recording")
+	case "", "no-history": // gdb 13 gives no reason where the recording ends
+		switch {
+		case !first:
+			x.Body.Reason, x.Body.Description = "step", "no more of the recording"
+		case s.Ended != "":
+			s.exception(x, s.Ended)
+		default:
+			x.Body.Reason = "entry"
+		}
 	default:
 		x.Body.Reason = "step"
 	}
@@ -94,6 +118,7 @@ func (s *Server) diagnose(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.causes, s.causesError, s.diagnosed = causes, err, true
+	close(s.known)
 	s.say("important", s.causesText()+"\n")
 	if len(causes) > 0 {
 		s.send(&dap.ThreadEvent{Event: event("thread"), Body: dap.ThreadEventBody{Reason: "started", ThreadId: causesThread}})
@@ -117,19 +142,41 @@ func (s *Server) causesText() string {
 	return strings.Join(lines, "\n")
 }
 
-func (s *Server) exceptionInfo(r *dap.ExceptionInfoRequest) error {
+// mostPatience is how long the answer on an exception waits for the diagnosis.
+const mostPatience = time.Minute
+
+// exceptionInfo answers when the causes are known. Other requests are answered meanwhile.
+func (s *Server) exceptionInfo(ctx context.Context, r *dap.ExceptionInfoRequest) {
+	ctx, cancel := context.WithTimeout(ctx, mostPatience)
+	go func() {
+		defer cancel()
+		if s.Causes != nil {
+			select {
+			case <-s.known:
+			case <-ctx.Done():
+			}
+		}
+		s.tellException(r)
+	}()
+}
+
+func (s *Server) tellException(r *dap.ExceptionInfoRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := &dap.ExceptionInfoResponse{Response: response(r)}
 	x.Body = dap.ExceptionInfoResponseBody{ExceptionId: "failure", BreakMode: "always", Description: s.causesText()}
 	if signal := s.stopped.Text("signal-name"); signal != "" {
 		x.Body.ExceptionId = signal
+	} else if s.Ended != "" {
+		x.Body.ExceptionId = s.Ended
 	}
-	if !s.diagnosed {
+	switch {
+	case s.Causes == nil:
+		x.Body.Description = "No diagnosis is available here."
+	case !s.diagnosed:
 		x.Body.Description = "The diagnosis is still running; the console will have its result."
 	}
 	s.send(x)
-	return nil
 }
 
 // causesThread is the number of a thread that the program does not have: its frames are the steps of the causes.
@@ -155,7 +202,7 @@ func causeFrame(step *debug.CauseStep, id int) dap.StackFrame {
 		f.Name += "; goto " + step.Moment.String()
 	}
 	if x := step.Site; x != nil && x.File != "" {
-		f.Source, f.Line = source(x.File), x.Line
+		place(&f, x.File, x.Line)
 	}
 	return f
 }

@@ -19,15 +19,19 @@ import (
 type Server struct {
 	// Start starts gdb, connected to the recording.
 	Start func(on func(mi.Record)) (*mi.GDB, error)
-	// Causes diagnoses the recording.
+	// Ended is how the program ended, if the recording is opened there, as in SIGSEGV; empty: it is opened elsewhere.
+	Ended string
+	// Causes diagnoses the recording; nil: it cannot be diagnosed here.
 	Causes func(ctx context.Context) ([]debug.Cause, error)
 
 	out io.Writer
 	gdb *mi.GDB
-	// breakpoints are gdb's numbers of the breakpoints, by file.
+	// breakpoints are gdb's numbers of the breakpoints, by file, and of the watchpoints.
 	breakpoints map[string][]string
 	handles     handles
 	over        bool
+	// known is closed when the diagnosis has ended.
+	known chan struct{}
 
 	writing sync.Mutex
 	seq     int
@@ -37,6 +41,12 @@ type Server struct {
 	// configured: the editor has set its breakpoints, so stops are reported. stopped is the last stop.
 	configured bool
 	stopped    mi.Tuple
+	// opened: a stop was reported. running: the editor knows that the program runs.
+	opened, running bool
+	// answering: the editor waits for the answer to a move. untold: a stop came meanwhile.
+	answering, untold bool
+	// stale: the program has run since the handles were given.
+	stale bool
 	// console collects gdb's text; nil: it goes to the editor.
 	console *strings.Builder
 	causes  []debug.Cause
@@ -47,7 +57,7 @@ type Server struct {
 
 // Serve answers an editor's requests until it disconnects.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	s.out, s.breakpoints = out, map[string][]string{}
+	s.out, s.breakpoints, s.known = out, map[string][]string{}, make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() {
@@ -116,7 +126,8 @@ func (s *Server) answer(ctx context.Context, request dap.RequestMessage) error {
 	case *dap.InitializeRequest:
 		x := &dap.InitializeResponse{Response: response(r)}
 		x.Body = dap.Capabilities{SupportsConfigurationDoneRequest: true, SupportsConditionalBreakpoints: true, SupportsEvaluateForHovers: true,
-			SupportsStepBack: true, SupportsExceptionInfoRequest: true, SupportsTerminateRequest: true, SupportsFunctionBreakpoints: true}
+			SupportsStepBack: true, SupportsExceptionInfoRequest: true, SupportsTerminateRequest: true, SupportsFunctionBreakpoints: true,
+			SupportsDataBreakpoints: true, SupportsDelayedStackTraceLoading: true}
 		s.send(x)
 		return nil
 	case *dap.LaunchRequest:
@@ -135,11 +146,16 @@ func (s *Server) answer(ctx context.Context, request dap.RequestMessage) error {
 	if s.gdb == nil {
 		return errors.New("the recording is not open: 'launch' comes first")
 	}
+	s.forget()
 	switch r := request.(type) {
 	case *dap.SetBreakpointsRequest:
 		return s.setBreakpoints(r)
 	case *dap.SetFunctionBreakpointsRequest:
 		return s.setFunctionBreakpoints(r)
+	case *dap.DataBreakpointInfoRequest:
+		return s.dataBreakpointInfo(r)
+	case *dap.SetDataBreakpointsRequest:
+		return s.setDataBreakpoints(r)
 	case *dap.SetExceptionBreakpointsRequest:
 		s.send(&dap.SetExceptionBreakpointsResponse{Response: response(r)})
 		return nil
@@ -158,7 +174,8 @@ func (s *Server) answer(ctx context.Context, request dap.RequestMessage) error {
 	case *dap.EvaluateRequest:
 		return s.evaluate(r)
 	case *dap.ExceptionInfoRequest:
-		return s.exceptionInfo(r)
+		s.exceptionInfo(ctx, r)
+		return nil
 	}
 	return s.move(request)
 }
@@ -212,10 +229,28 @@ func (s *Server) move(request dap.RequestMessage) error {
 			command += fmt.Sprintf(" --thread %d", thread)
 		}
 	}
-	s.handles = handles{}
-	if _, err := s.gdb.Send(command); err != nil {
-		return err
+	_, pauses := request.(*dap.PauseRequest)
+	return s.resume(command, answer, pauses)
+}
+
+// resume sends a command that makes the program run or, if it pauses, stop. The answer comes before the stop.
+func (s *Server) resume(command string, answer dap.Message, pauses bool) error {
+	s.mu.Lock()
+	s.answering = true
+	s.running = s.running || !pauses
+	s.mu.Unlock()
+	_, err := s.gdb.Send(command)
+	if err == nil {
+		s.send(answer)
 	}
-	s.send(answer)
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answering = false
+	switch {
+	case s.untold:
+		s.tellStop()
+	case err != nil && !pauses:
+		s.running = false
+	}
+	return err
 }

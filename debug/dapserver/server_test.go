@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,16 +33,21 @@ type editor struct {
 
 // open starts a server on a recording, with one cause, and opens it as an editor does.
 func open(t *testing.T) *editor {
+	source, err := filepath.Abs("../testdata/total.c")
+	if err != nil {
+		t.Fatal(err)
+	}
 	served := debugtest.Serve(t, "total.c", "gcc", "-O0")
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	s := &dapserver.Server{
+		Ended: "SIGSEGV",
 		Start: func(on func(mi.Record)) (*mi.GDB, error) {
 			return mi.Start(served.GDB, []string{"-nx", "-q", "-iex", "set mi-async on", "-iex", "set sysroot /", "-ex", "target remote " + served.Socket, served.Program}, on)
 		},
 		Causes: func(context.Context) ([]debug.Cause, error) {
 			return []debug.Cause{{Summary: "a summary", Proof: evidence.Inferred, Steps: []debug.CauseStep{
-				{Text: "a step", Proof: evidence.Inferred, Moment: evidence.Moment{Thread: 1, Ordinal: 2}, Site: &evidence.Site{File: "/x/total.c", Line: 33}}}}}, nil
+				{Text: "a step", Proof: evidence.Inferred, Moment: evidence.Moment{Thread: 1, Ordinal: 2}, Site: &evidence.Site{File: source, Line: 33}}}}}, nil
 		},
 	}
 	ended := make(chan error, 1)
@@ -136,7 +142,7 @@ func TestEditor(t *testing.T) {
 	}
 	e.ask(&dap.ConfigurationDoneRequest{}, "configurationDone")
 	stop := e.stopped()
-	if f := e.frames(stop.ThreadId); stop.Reason != "exception" || f[0].Name != "main" || f[0].Line != 35 {
+	if f := e.frames(stop.ThreadId); stop.Reason != "exception" || stop.Description != "SIGSEGV" || f[0].Name != "main" || f[0].Line != 35 {
 		t.Errorf("opened at %+v, %+v", stop, f[0])
 	}
 	e.ask(&dap.ReverseContinueRequest{Arguments: dap.ReverseContinueArguments{ThreadId: stop.ThreadId}}, "reverseContinue")

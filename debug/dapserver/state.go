@@ -3,6 +3,7 @@ package dapserver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,15 +17,28 @@ import (
 type handles struct {
 	frames []frame
 	values []values
+	// objects are gdb's variable objects that were made.
+	objects []string
 }
 
 // frame is a frame of a thread, by gdb's numbers.
 type frame struct{ thread, level int }
 
-// values are what a variables reference stands for: the locals of a frame, or the members of one of gdb's variable objects.
+// where are the options for a command of gdb in the frame; nil: where gdb is.
+func (f *frame) where() string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf(" --thread %d --frame %d", f.thread, f.level)
+}
+
+// values are what a variables reference stands for: the locals of a frame, or, if object is set, the members of that one of
+// gdb's variable objects.
 type values struct {
-	frame  *frame
+	frame  *frame // nil: gdb's own
 	object string
+	// members are gdb's names of those that were shown.
+	members map[string]string
 }
 
 const (
@@ -33,8 +47,34 @@ const (
 	mostVariables = 1000
 )
 
-func source(path string) *dap.Source {
-	return &dap.Source{Name: filepath.Base(path), Path: path}
+// forget forgets the handles that were given before the program ran.
+func (s *Server) forget() {
+	s.mu.Lock()
+	stale := s.stale
+	s.stale = false
+	s.mu.Unlock()
+	if !stale {
+		return
+	}
+	for _, name := range s.handles.objects {
+		_, _ = s.gdb.Send("-var-delete " + name) // one that is kept only takes memory
+	}
+	s.handles = handles{}
+}
+
+// place sets a frame's line, or names the line where the file is not here.
+func place(f *dap.StackFrame, path string, line int) {
+	if path = filepath.Clean(path); isFile(path) {
+		f.Source, f.Line = &dap.Source{Name: filepath.Base(path), Path: path}, line
+		return
+	}
+	f.Name += fmt.Sprintf(" (%s:%d)", filepath.Base(path), line)
+	f.PresentationHint = "subtle"
+}
+
+func isFile(path string) bool {
+	x, err := os.Stat(path)
+	return err == nil && x.Mode().IsRegular() && filepath.IsAbs(path)
 }
 
 func (s *Server) threads(r *dap.ThreadsRequest) error {
@@ -72,11 +112,21 @@ func (s *Server) stackTrace(r *dap.StackTraceRequest) error {
 	if most <= 0 || most > mostFrames {
 		most = mostFrames
 	}
-	info, err := s.gdb.Send(fmt.Sprintf("-stack-list-frames --thread %d %d %d", r.Arguments.ThreadId, first, first+most-1))
+	// One more than asked for shows that there are more.
+	info, err := s.gdb.Send(fmt.Sprintf("-stack-info-depth --thread %d %d", r.Arguments.ThreadId, first+most+1))
 	if err != nil {
 		return err
 	}
+	x.Body.TotalFrames, _ = strconv.Atoi(info.Text("depth"))
 	x.Body.StackFrames = []dap.StackFrame{}
+	if first >= x.Body.TotalFrames {
+		s.send(x)
+		return nil
+	}
+	info, err = s.gdb.Send(fmt.Sprintf("-stack-list-frames --thread %d %d %d", r.Arguments.ThreadId, first, first+most-1))
+	if err != nil {
+		return err
+	}
 	for _, f := range info.Tuples("stack") {
 		level, _ := strconv.Atoi(f.Text("level"))
 		s.handles.frames = append(s.handles.frames, frame{r.Arguments.ThreadId, level})
@@ -85,15 +135,10 @@ func (s *Server) stackTrace(r *dap.StackTraceRequest) error {
 			y.Name = f.Text("addr")
 		}
 		if path := f.Text("fullname"); path != "" {
-			y.Source = source(path)
-			y.Line, _ = strconv.Atoi(f.Text("line"))
+			line, _ := strconv.Atoi(f.Text("line"))
+			place(&y, path, line)
 		}
 		x.Body.StackFrames = append(x.Body.StackFrames, y)
-	}
-	if total := first + len(x.Body.StackFrames); len(x.Body.StackFrames) < most {
-		x.Body.TotalFrames = total
-	} else {
-		x.Body.TotalFrames = total + 1 // at least
 	}
 	s.send(x)
 	return nil
@@ -134,10 +179,10 @@ func (s *Server) variables(r *dap.VariablesRequest) error {
 	}
 	x := &dap.VariablesResponse{Response: response(r)}
 	var err error
-	if v := s.handles.values[n-1]; v.frame != nil {
+	if v := s.handles.values[n-1]; v.object == "" {
 		x.Body.Variables, err = s.locals(v.frame)
 	} else {
-		x.Body.Variables, err = s.members(v.object)
+		x.Body.Variables, err = s.members(n)
 	}
 	if err != nil {
 		return err
@@ -169,35 +214,34 @@ func (s *Server) locals(f *frame) ([]dap.Variable, error) {
 
 // object makes one of gdb's variable objects of an expression.
 func (s *Server) object(f *frame, expression string) (dap.Variable, error) {
-	where := ""
-	if f != nil {
-		where = fmt.Sprintf(" --thread %d --frame %d", f.thread, f.level)
-	}
-	info, err := s.gdb.Send("-var-create"+where+" - *", expression)
+	info, err := s.gdb.Send("-var-create"+f.where()+" - *", expression)
 	if err != nil {
 		return dap.Variable{}, err
 	}
-	return s.variable(info), nil
+	s.handles.objects = append(s.handles.objects, info.Text("name"))
+	return s.variable(f, info), nil
 }
 
-func (s *Server) variable(info mi.Tuple) dap.Variable {
+func (s *Server) variable(f *frame, info mi.Tuple) dap.Variable {
 	v := dap.Variable{Value: info.Text("value"), Type: info.Text("type")}
 	children, _ := strconv.Atoi(info.Text("numchild"))
 	if children > 0 || info.Text("dynamic") != "" {
-		v.VariablesReference = s.reference(values{object: info.Text("name")})
+		v.VariablesReference = s.reference(values{frame: f, object: info.Text("name"), members: map[string]string{}})
 	}
 	return v
 }
 
-func (s *Server) members(object string) ([]dap.Variable, error) {
-	info, err := s.gdb.Send(fmt.Sprintf("-var-list-children --all-values %s 0 %d", object, mostVariables))
+func (s *Server) members(reference int) ([]dap.Variable, error) {
+	of := s.handles.values[reference-1]
+	info, err := s.gdb.Send(fmt.Sprintf("-var-list-children --all-values %s 0 %d", of.object, mostVariables))
 	if err != nil {
 		return nil, err
 	}
 	list := []dap.Variable{}
 	for _, child := range info.Tuples("children") {
-		v := s.variable(child)
+		v := s.variable(of.frame, child)
 		v.Name = child.Text("exp")
+		of.members[v.Name] = child.Text("name")
 		list = append(list, v)
 	}
 	return list, nil
@@ -226,15 +270,11 @@ func (s *Server) evaluate(r *dap.EvaluateRequest) error {
 
 // execute executes a command of gdb and returns what gdb prints until it is done or the program runs.
 func (s *Server) execute(f *frame, command string) (string, error) {
-	where := ""
-	if f != nil {
-		where = fmt.Sprintf(" --thread %d --frame %d", f.thread, f.level)
-	}
 	var out strings.Builder
 	s.mu.Lock()
 	s.console = &out
 	s.mu.Unlock()
-	_, err := s.gdb.Send("-interpreter-exec"+where+" console", command)
+	_, err := s.gdb.Send("-interpreter-exec"+f.where()+" console", command)
 	s.mu.Lock()
 	s.console = nil
 	s.mu.Unlock()
