@@ -227,12 +227,8 @@ func (t *Trace) chosen(s *step, i *instruction, x *transfer.Transfer) (from *tra
 	if !strings.HasPrefix(i.inst.Op, "cmov") || len(x.From) < 2 {
 		return nil, false
 	}
-	holds, ok := transfer.Holds(i.inst.Op, s.flags)
-	if !ok {
-		return nil, false
-	}
 	for k := range x.From {
-		if own := x.From[k] == x.To; own != holds && x.From[k].Space != transfer.Flag {
+		if own := x.From[k] == x.To; own != s.holds && x.From[k].Space != transfer.Flag {
 			return &x.From[k], true
 		}
 	}

@@ -65,7 +65,7 @@ func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, erro
 	r.trace.heap.ended = q.HeapAt
 	result, err := replay.Run(ctx, rec, replay.StepRequest{
 		Common:   replay.Common{Timing: timing, Image: q.Image, Unnamed: true, AtEnd: r.atEnd},
-		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each},
+		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each, Ahead: true},
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (r *recorder) each(x *replay.Executed) {
 		t.steps[previous].pc, t.steps[previous].library = 0, true
 		t.steps[previous].called = notExecuted
 	}
-	s := step{pc: x.PC, general: x.General, flags: x.Flags, fsBase: x.FSBase, gsBase: x.GSBase, thread: x.Thread, previous: previous, ordinal: x.Ordinal}
+	s := step{pc: x.PC, general: x.General, fsBase: x.FSBase, gsBase: x.GSBase, thread: x.Thread, previous: previous, ordinal: x.Ordinal}
 	if known && r.interrupted(&t.steps[previous], x) {
 		gap := s
 		gap.library, gap.called = true, evidence.Addr(x.Called)
@@ -124,6 +124,10 @@ func (r *recorder) each(x *replay.Executed) {
 	}
 	if t.instructions[x.PC] == nil {
 		t.instructions[x.PC] = newInstruction(x.Inst)
+	}
+	s.holds = x.Holds
+	if !x.Ahead && x.Inst != nil {
+		s.holds, _ = transfer.Holds(x.Inst.Op, x.Flags)
 	}
 	t.last[x.Thread] = int32(len(t.steps))
 	t.steps = append(t.steps, s)

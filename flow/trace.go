@@ -30,12 +30,12 @@ type Trace struct {
 // step is one instruction, before it is executed, or what happened in the recording library.
 type step struct {
 	pc uint64 // of a step in the library: the address at which the thread continues
-	// general and flags are the registers before an instruction, and those after a step in the library.
+	// general are the registers before an instruction, and those after a step in the library.
 	general        [16]uint64
-	flags          uint64
 	fsBase, gsBase uint64
 	thread         uint32
 	library        bool
+	holds          bool  // the condition of a conditional move
 	previous       int32 // of the same thread; -1: none
 	// ordinal is that of the thread's last event, after a step in the library.
 	ordinal uint64

@@ -30,6 +30,9 @@ type Stepping struct {
 	Calls []evidence.Addr
 	// Each, if set, is called before each instruction. Then no loop is left.
 	Each func(*Executed)
+	// Ahead, with Each and without On: what can be is executed in copies of the code (package translate), a thousand times
+	// as fast.
+	Ahead bool
 }
 
 // Executed is an instruction that a thread is about to execute.
@@ -41,6 +44,8 @@ type Executed struct {
 	// are the bases of these segments.
 	General               [16]uint64
 	Flags, FSBase, GSBase uint64
+	// Ahead: it was executed in a copy, and Flags is not known. Of a conditional move, Holds is whether its condition was true.
+	Ahead, Holds bool
 	// Again: the report before this one of the thread did not come true, because it was preempted.
 	Again bool
 	// Called is the function of the recording library that has just returned; 0: none, or it is
@@ -135,8 +140,10 @@ type Stepper struct {
 	// Cut: a thread has used its share between two events.
 	Cut          bool
 	instructions map[uint64]*x86.Inst
+	copies       copies
 }
 
+// New returns a Stepper that steps nothing yet.
 func New(asked *Stepping, p *tracee.Process, b BreakSetter) *Stepper {
 	return &Stepper{Stepping: asked, process: p, breaks: b, threads: map[*tracee.Thread]*state{}, left: asked.Most, instructions: map[uint64]*x86.Inst{}}
 }
@@ -235,6 +242,19 @@ func (st *Stepper) stepAgain(t *tracee.Thread) error {
 // Stepped handles a thread that has executed an instruction and continues. spent: Most is reached,
 // and the replay is over.
 func (st *Stepper) Stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool, err error) {
+	for {
+		if spent, err = st.stepped(t, regs); spent || err != nil || !st.Steps(t) {
+			return spent, err
+		}
+		ran, spent, err := st.runAhead(t, regs)
+		if spent || err != nil || !ran {
+			return spent, err
+		}
+	}
+}
+
+// stepped handles a thread at the next instruction that it executes.
+func (st *Stepper) stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool, err error) {
 	if st.left--; st.left == 0 {
 		return true, nil
 	}

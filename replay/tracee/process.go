@@ -40,6 +40,8 @@ type Process struct {
 	entries     Span // see Entries
 	// WatchRegisters are the debug registers that watches use in each thread.
 	WatchRegisters WatchRegisters
+	// breakpoints are the last ones set, by the kernel's number of the thread.
+	breakpoints map[int][]uint64
 	// Traps are the breakpoints where debug registers do not stop threads; nil: they do.
 	Traps *Traps
 	// Protection takes pages away from the process's threads; nil: none does.
@@ -64,11 +66,18 @@ func (p *Process) UseTraps() { p.Traps = newTraps(p.Memory) }
 // SetBreakpoints replaces the breakpoints of a stopped thread: it stops before it executes the
 // instructions at the pcs. The process's watches that use debug registers stay as they are.
 func (p *Process) SetBreakpoints(tid int, pcs ...uint64) error {
+	if p.breakpoints == nil {
+		p.breakpoints = map[int][]uint64{}
+	}
+	p.breakpoints[tid] = pcs
 	if p.Traps == nil {
 		return setDebug(tid, &p.WatchRegisters, pcs...)
 	}
 	return p.Traps.set(tid, pcs)
 }
+
+// BreakpointsOf returns the breakpoints of a thread.
+func (p *Process) BreakpointsOf(tid int) []uint64 { return p.breakpoints[tid] }
 
 // AdoptMemory makes the memory of a child that the process has forked the process's own.
 func (p *Process) AdoptMemory(child *Memory) error {
