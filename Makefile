@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
 
 build: bin/diagnose
 
@@ -103,6 +103,12 @@ truth:
 # 60 of its recordings, in ten minutes.
 truth-quick:
 	nice -n 10 $(GO) run ./bench/truth -quick
+
+# Causes of bugs in small programs that are made from seeds: docs/truth-small.md. What was judged is kept;
+# SEEDS=1200 is how many.
+truth-small:
+	scripts/setup truth
+	nice -n 10 $(GO) run ./bench/truth/small -seeds $(or $(SEEDS),900)
 
 # How often each kind of headline is right, over its recordings: docs/truth-headlines.md, half an hour.
 truth-headlines:

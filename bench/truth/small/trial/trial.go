@@ -1,0 +1,209 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"diagnose/bench/truth/limit"
+	"diagnose/bench/truth/mutant"
+	"diagnose/bench/truth/score"
+	"diagnose/bench/truth/small/program"
+	"diagnose/bench/truth/ways"
+	"diagnose/evidence"
+)
+
+// Unconfirmed is the outcome of a program that is not as the generator meant it: its twin fails
+// without a recording, or the sanitizer sees no violation or another one. It says nothing about diagnose.
+const Unconfirmed score.Outcome = "unconfirmed"
+
+// attempts is how many recordings are made until one of them failed.
+const attempts = 3
+
+// Verdict is how a diagnosis was judged.
+type Verdict struct {
+	score.Score
+	// Headline is that of the report; nil: there is none.
+	Headline *score.Headline `json:"headline,omitempty"`
+	// FalseAlarm says that the recording of the twin is one of a failure.
+	FalseAlarm bool `json:"false_alarm,omitempty"`
+	// Seconds is how long the diagnosis took.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Report is the text of the report; nil: there is none.
+	Report []byte `json:"-"`
+	// Note says why there is no report.
+	Note string `json:"note,omitempty"`
+}
+
+// Run tries a program in a directory, which it empties first.
+func Run(ctx context.Context, tool *ways.Tool, p *program.Program, dir string) (*Verdict, error) {
+	if err := limit.Empty(dir); err != nil {
+		return nil, err
+	}
+	bug, err := build(ctx, p, p.Source, dir, "bug")
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{}
+	failing, err := recordFailing(ctx, tool, p, bug, dir)
+	if err != nil {
+		return nil, err
+	}
+	if failing == nil {
+		v.Outcome = score.NotReproduced
+		return v, nil
+	}
+	answer, err := confirm(ctx, tool, p, v, dir)
+	if err != nil || answer == nil {
+		v.Outcome = Unconfirmed
+		return v, err
+	}
+	return v, diagnose(ctx, tool, p, failing, answer, v, dir)
+}
+
+func diagnose(ctx context.Context, tool *ways.Tool, p *program.Program, failing *ways.Failing, answer *mutant.Answer, v *Verdict, dir string) error {
+	start := time.Now()
+	doc, text, err := tool.Diagnose(ctx, failing, dir)
+	v.Seconds = time.Since(start).Seconds()
+	var failed *ways.ToolError
+	switch {
+	case errors.As(err, &failed):
+		v.Outcome, v.Note = score.ToolFailed, failed.Error()
+	case err != nil:
+		return err
+	default:
+		v.Score, v.Headline, v.Report = judge(doc.Case, answer, p.Concurrent()), score.HeadlineOf(doc.Case), text
+	}
+	return nil
+}
+
+// judge is that of package score. Of an order of accesses it wants two of the bug's, as one of
+// them alone may be in many orders that are none.
+func judge(c *evidence.Case, answer *mutant.Answer, concurrent bool) score.Score {
+	s := score.Judge(c, answer)
+	if !concurrent || s.Outcome != score.Right || c.Diagnosis == nil || len(c.Diagnosis.Causes) == 0 {
+		return s
+	}
+	first := c.Diagnosis.Causes[0]
+	if first.Interleaving == nil {
+		return s
+	}
+	right := 0
+	for i := range first.Interleaving.Failing {
+		access := evidence.Cause{Site: first.Interleaving.Failing[i].Site}
+		one := evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{access}}}
+		if score.Judge(&one, answer).Outcome == score.Right {
+			right++
+		}
+	}
+	if right < 2 {
+		s.Outcome = score.Wrong
+		if s.Proved {
+			s.Outcome = score.WrongProved
+		}
+	}
+	return s
+}
+
+// confirm looks whether the twin runs well, and whether the bug is the intended one. The answer is nil if
+// not.
+func confirm(ctx context.Context, tool *ways.Tool, p *program.Program, v *Verdict, dir string) (*mutant.Answer, error) {
+	well, err := tryTwin(ctx, tool, p, v, dir)
+	if err != nil || !well {
+		return nil, err
+	}
+	answer := &mutant.Answer{File: p.File(), Root: p.Root}
+	if p.Sanitizer != "" {
+		if answer.Violation, err = violation(ctx, p, p.Source, dir); err != nil {
+			return nil, err
+		}
+		if !intended(answer.Violation, p) {
+			v.Note = fmt.Sprintf("the sanitizer sees %+v", answer.Violation)
+			return nil, nil
+		}
+	}
+	if p.Concurrent() {
+		answer.Violation = nil // the accesses of the bug are the answer, and not any race
+	}
+	return answer, nil
+}
+
+// tryTwin records the twin. Where that is a recording of a failure, the twin has to end well without diagnose, too.
+func tryTwin(ctx context.Context, tool *ways.Tool, p *program.Program, v *Verdict, dir string) (well bool, err error) {
+	twin, err := build(ctx, p, p.Twin, dir, "twin")
+	if err != nil {
+		return false, err
+	}
+	recorded, err := record(ctx, tool, p.Failing, twin, filepath.Join(dir, "twin-recordings"))
+	if err != nil || recorded != "" && passed(recorded) {
+		return err == nil, err
+	}
+	r, err := limit.Run(ctx, limit.Command{Path: twin, Args: p.Failing, Dir: dir, Time: runLimit})
+	if err != nil {
+		return false, err
+	}
+	if r.Status != 0 || r.Signal != 0 {
+		v.Note = fmt.Sprintf("the twin ended with status %d, signal %d", r.Status, r.Signal)
+		return false, nil
+	}
+	v.FalseAlarm = true
+	return true, nil
+}
+
+// recordFailing records the program until it fails; nil: it does not. With it comes the recording of a run that
+// passed, where the program has arguments for one.
+func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug, dir string) (*ways.Failing, error) {
+	f := &ways.Failing{}
+	for range attempts {
+		path, err := record(ctx, tool, p.Failing, bug, filepath.Join(dir, "failing"))
+		if err != nil {
+			return nil, err
+		}
+		if path != "" && !passed(path) {
+			f.Recording = path
+			break
+		}
+		if !p.Concurrent() {
+			break
+		}
+	}
+	if f.Recording == "" {
+		return nil, nil
+	}
+	if p.Concurrent() {
+		path, err := record(ctx, tool, p.Passing, bug, filepath.Join(dir, "passing"))
+		if err != nil {
+			return nil, err
+		}
+		if path != "" && passed(path) {
+			f.Passing = path
+		}
+	}
+	return f, nil
+}
+
+// record records a run and returns the path of the recording; empty: there is none.
+func record(ctx context.Context, tool *ways.Tool, args []string, exe, dir string) (string, error) {
+	if err := limit.Empty(dir); err != nil {
+		return "", err
+	}
+	c := limit.Command{Path: tool.Path, Dir: dir, Time: runLimit, Interrupt: true, Env: []string{"XDG_CACHE_HOME=" + tool.Cache},
+		Args: append([]string{"record", "--all", "--output", filepath.Join(dir, "recordings"), "--", exe}, args...)}
+	if _, err := limit.Run(ctx, c); err != nil {
+		return "", err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "recordings", "[^.]*"))
+	if err != nil {
+		return "", fmt.Errorf("trial: %w", err)
+	}
+	if len(found) != 1 {
+		return "", nil
+	}
+	return found[0], nil
+}
+
+// passed reports whether a recording is of a run that passed: its name says so.
+func passed(recording string) bool { return strings.HasSuffix(recording, "-passed") }
