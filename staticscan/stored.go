@@ -256,11 +256,25 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 		}
 	}
 	e, ok := s.describe(pointer, 0)
+	if !ok && len(terms) == 1 && !varies && t.meantPart(s, evidence.Addr(v), offset, size) {
+		return
+	}
 	t.meantAt(s, evidence.Addr(v), targetSize(e.typ))
 	if ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
 		t.meantMember(e, evidence.Addr(v), offset, size, varies || len(terms) > 1)
 	}
+}
+
+// meantPart is for a register that no variable of the program's is in, with the address of a variable: where a function
+// returns a struct, that of the result. What is at a constant offset from it in the variable is a part of it.
+func (t *storeTrail) meantPart(s *backwardSlice, start evidence.Addr, offset int64, size int) bool {
+	v, ok := s.memoryVariable(start, s.now)
+	if !ok || v.addr != start || offset < 0 || offset+int64(size) > v.Type.Size() {
+		return false
+	}
+	t.meantLocal(s, start+evidence.Addr(offset), size, false, s.now)
+	return true
 }
 
 // pointerOf is the summand that is the pointer; of one alone nothing else can be.

@@ -29,6 +29,11 @@ var sanitized = map[program.Sanitizer]struct {
 	program.Thread:  {"gcc", []string{"-fsanitize=thread"}},
 }
 
+// buildError says that a compiler refuses a program: a mistake of the generator.
+type buildError struct{ message string }
+
+func (e *buildError) Error() string { return "trial: " + e.message }
+
 // compilers are those of C++ by those of C.
 var compilers = map[string]string{"gcc": "g++", "clang": "clang++"}
 
@@ -53,7 +58,7 @@ func compile(ctx context.Context, p *program.Program, text, dir, compiler string
 		return "", err
 	}
 	if r.Status != 0 || r.Signal != 0 {
-		return "", fmt.Errorf("trial: seed %d: %s: %s", p.Seed, compiler, r.Stderr)
+		return "", &buildError{fmt.Sprintf("seed %d: %s: %s", p.Seed, compiler, r.Stderr)}
 	}
 	return filepath.Join(dir, "small"), nil
 }

@@ -43,6 +43,14 @@ func Run(ctx context.Context, tool *ways.Tool, p *program.Program, dir string) (
 	if err := limit.Empty(dir); err != nil {
 		return nil, err
 	}
+	v, err := try(ctx, tool, p, dir)
+	if refused, ok := errors.AsType[*buildError](err); ok {
+		return &Verdict{Score: score.Score{Outcome: Unconfirmed}, Note: refused.Error()}, nil
+	}
+	return v, err
+}
+
+func try(ctx context.Context, tool *ways.Tool, p *program.Program, dir string) (*Verdict, error) {
 	bug, err := build(ctx, p, p.Source, dir, "bug")
 	if err != nil {
 		return nil, err
