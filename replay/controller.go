@@ -46,6 +46,9 @@ func newController(ctx context.Context, rec *record.Recording, request parts, a 
 	c := &controller{ctx: ctx, request: request, attempt: a, result: &Result{Timing: a.timing},
 		Process:    &tracee.Process{Threads: map[int]*tracee.Thread{}, ImageOptions: request.Image, LibraryPath: string(rec.Manifest.Agent.Path)},
 		Recordings: &recorded.Recordings{Rec: rec}}
+	if from := request.from; from != nil {
+		c.Recordings = from.recordings.Share()
+	}
 	c.runner = &runner{process: c.Process}
 	var asked []Break
 	if f := request.free; f != nil {

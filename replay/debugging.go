@@ -110,7 +110,9 @@ type debugging struct {
 	// told: the stepped thread is at an instruction of the program.
 	told  bool
 	watch int
-	left  uint64 // of plan.Until
+	// stopped is why the process has stopped last.
+	stopped StopKind
+	left    uint64 // of plan.Until
 	// counts are the arrivals at the plan's instructions since each thread's last event.
 	counts map[uint32]*arrivalCounts
 	// present: the stopped thread's arrival has been counted.
@@ -491,7 +493,7 @@ func (d *debugging) ask(t *tracee.Thread, kind StopKind, tallies []uint64) (Debu
 		return DebugPlan{}, err
 	}
 	defer s.close()
-	d.c.attempt.hooked = true
+	d.c.attempt.hooked, d.stopped = true, kind
 	x := &DebugStop{Stopped: s, Kind: kind, Watch: d.watch, Tallies: tallies}
 	x.Arrivals, x.SinceEvent = d.counted(s.Moment)
 	x.Left = d.left

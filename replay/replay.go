@@ -120,6 +120,9 @@ func Run(ctx context.Context, rec *record.Recording, request Request) (*Result, 
 	if p.free != nil {
 		return runFree(ctx, rec, p)
 	}
+	if p.from != nil {
+		p.Timing = p.from.timing
+	}
 	if p.Timing == "" {
 		return runAuto(ctx, rec, p)
 	}
@@ -136,29 +139,12 @@ func (c *controller) prepare() error {
 	if c.Rec.Live() {
 		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.Rec.Dir)
 	}
-	var err error
-	if c.Stages, err = recorded.OpenStages(c.Rec); err != nil {
-		return err
-	}
-	path, err := c.Rec.Core()
-	if err == nil {
-		c.Core, err = image.OpenCore(path, c.request.Image)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return tracee.Inputf("replay: the recording's core: %w", err)
-	}
-	if c.Core == nil && c.request.verify {
-		return withoutCore(c.Rec)
-	}
-	for i, s := range c.Stages {
-		var core *image.Process
-		var preemptions []eventlog.Preemption
-		if i == len(c.Stages)-1 {
-			core, s.Schedule, preemptions = c.Core, c.request.schedule, c.request.Preemptions
-		}
-		if err := s.Prepare(core, preemptions, c.attempt.timing); err != nil {
+	if c.request.from == nil {
+		if err := c.openRecordings(); err != nil {
 			return err
 		}
+	}
+	for _, s := range c.Stages {
 		c.result.Limits = append(c.result.Limits, s.Limits...)
 	}
 	last := c.Stages[len(c.Stages)-1]
@@ -182,8 +168,38 @@ func (c *controller) prepare() error {
 			hooks = append(hooks, Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal}, debug: true})
 		}
 	}
+	var err error
 	c.hooks.list, err = orderHooks(last.Schedule, hooks)
 	return err
+}
+
+// openRecordings opens the files of the replay and makes the images.
+func (c *controller) openRecordings() error {
+	var err error
+	if c.Stages, err = recorded.OpenStages(c.Rec); err != nil {
+		return err
+	}
+	path, err := c.Rec.Core()
+	if err == nil {
+		c.Core, err = image.OpenCore(path, c.request.Image)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return tracee.Inputf("replay: the recording's core: %w", err)
+	}
+	if c.Core == nil && c.request.verify {
+		return withoutCore(c.Rec)
+	}
+	for i, s := range c.Stages {
+		var core *image.Process
+		var preemptions []eventlog.Preemption
+		if i == len(c.Stages)-1 {
+			core, s.Schedule, preemptions = c.Core, c.request.schedule, c.request.Preemptions
+		}
+		if err := s.Prepare(core, preemptions, c.attempt.timing); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withoutCore returns the error for a recording that has no core to compare with.
@@ -204,21 +220,18 @@ func withoutCore(rec *record.Recording) error {
 func (c *controller) serve() error {
 	started := time.Now()
 	defer c.Kill()
-	if err := c.start(); err != nil {
+	begin := c.begins()
+	if err := begin.make(); err != nil {
 		return err
 	}
 	c.watch = startWatchdog(c)
 	defer c.watch.stop()
-	first := c.Threads[c.PID]
-	err := c.armWatches(first)
 	defer func() {
 		if c.tracing != nil {
 			c.tracing.Stop()
 		}
 	}()
-	if err == nil {
-		err = c.cont(first, 0)
-	}
+	err := begin.run()
 	if err == nil {
 		err = c.loop()
 	}
@@ -245,6 +258,22 @@ func (c *controller) serve() error {
 		r.Hits, r.Lost, r.Backend, r.Unseen, r.Unprobed, r.Stops = n.Hits, n.Lost, n.Backend, n.Unseen, n.Unprobed, n.Stops
 	}
 	return c.finish()
+}
+
+// beginning makes the process of a replay, and lets it run.
+type beginning struct{ make, run func() error }
+
+func (c *controller) begins() beginning {
+	if from := c.request.from; from != nil {
+		return beginning{func() error { return c.copyProcess(from) }, func() error { return c.continueFrom(from) }}
+	}
+	return beginning{c.start, func() error {
+		first := c.Threads[c.PID]
+		if err := c.armWatches(first); err != nil {
+			return err
+		}
+		return c.cont(first, 0)
+	}}
 }
 
 // finish fills in the result from the stopped process at the end.

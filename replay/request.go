@@ -55,6 +55,9 @@ type PlainRequest struct {
 	Verify bool
 	// Schedule is another order of the recorded events. If nil, the recorded order is used.
 	Schedule eventlog.Schedule
+	// From, if set, is where the replay begins. It has the timing, order and preemptions of the replay that the checkpoint was
+	// taken of; those of the request are not used. The hooks' events are after it.
+	From *Checkpoint
 }
 
 // Watching traces the accesses to words of the process. The zero value traces none.
@@ -127,6 +130,8 @@ type WalkRequest struct {
 type DebugRequest struct {
 	Common
 	Debugging
+	// From is that of a PlainRequest. OnStop is called there first, with the kind of the stop at which the checkpoint was taken.
+	From *Checkpoint
 }
 
 // FreeRequest lets the process diverge from the recording. Results of events that are not in the
@@ -154,6 +159,7 @@ type parts struct {
 	walk     *Walk
 	debug    *Debugging
 	free     *freePart
+	from     *Checkpoint
 }
 
 // freePart has the fields that only a FreeRequest has.
@@ -176,7 +182,7 @@ func (p *parts) bounds(rec *record.Recording) (sleeping, computing time.Duration
 }
 
 func (r PlainRequest) parts() parts {
-	return parts{Common: r.Common, verify: r.Verify, schedule: r.Schedule}
+	return parts{Common: r.Common, verify: r.Verify, schedule: r.Schedule, from: r.From}
 }
 
 func (r WatchRequest) parts() parts {
@@ -196,7 +202,7 @@ func (r WalkRequest) parts() parts {
 }
 
 func (r DebugRequest) parts() parts {
-	p := parts{Common: r.Common, debug: &r.Debugging}
+	p := parts{Common: r.Common, debug: &r.Debugging, from: r.From}
 	p.AtEnd = r.Debugging.atEnd
 	return p
 }

@@ -35,7 +35,7 @@ func (c *controller) start() error {
 		Path: path, Args: args, Environ: record.Strings(m.Program.Environ),
 		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
 		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
-		Options: ptrace.ExitKill | ptrace.TraceSysGood | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec,
+		Options: traceOptions,
 	}
 	umask := int(m.Program.Umask)
 	l.Umask = &umask
@@ -60,6 +60,20 @@ func (c *controller) start() error {
 	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
 	}
+	if err := c.chooseBreakpoints(); err != nil {
+		return err
+	}
+	if c.loading, err = loadguard.New(c.Process, c.Stages[0].Rec); err != nil {
+		return err
+	}
+	return c.loading.CheckExecuted()
+}
+
+// traceOptions are the options of each thread of the process.
+const traceOptions = ptrace.ExitKill | ptrace.TraceSysGood | ptrace.TraceClone | ptrace.TraceFork | ptrace.TraceVFork | ptrace.TraceExec
+
+// chooseBreakpoints decides whether breakpoints are debug registers or traps.
+func (c *controller) chooseBreakpoints() error {
 	switch err := ptrace.DebugRegistersFire(); {
 	case errors.Is(err, ptrace.ErrNoDebugRegisters):
 		c.UseTraps()
@@ -68,10 +82,7 @@ func (c *controller) start() error {
 	case c.debugging != nil:
 		c.UseTraps() // a debugger has more breakpoints than there are registers
 	}
-	if c.loading, err = loadguard.New(c.Process, c.Stages[0].Rec); err != nil {
-		return err
-	}
-	return c.loading.CheckExecuted()
+	return nil
 }
 
 // hello answers DG_TRAP_HELLO, and DG_TRAP_FORKED in a child whose recording is replayed: it tells

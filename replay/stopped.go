@@ -65,15 +65,21 @@ func (s *Stopped) Process() (*image.Process, error) {
 	if s.process != nil {
 		return s.process, nil
 	}
-	if s.alone {
-		s.alone, s.c.allStopped = false, true
-		if err := s.c.StopAll(); err != nil {
-			return nil, err
-		}
+	if err := s.stopOthers(); err != nil {
+		return nil, err
 	}
 	var err error
 	s.process, err = s.c.OpenImage(s.thread)
 	return s.process, err
+}
+
+// stopOthers stops the other threads.
+func (s *Stopped) stopOthers() error {
+	if !s.alone {
+		return nil
+	}
+	s.alone, s.c.allStopped = false, true
+	return s.c.StopAll()
 }
 
 // Registers returns the general registers of the thread that was waited for, as Process does, but

@@ -36,6 +36,8 @@ type Breakpoints struct {
 // broken has the breakpoints of a thread.
 type broken struct {
 	place *place // nil: none
+	// event is the address in the image of the event that the place is of; 0: it is the thread's last place.
+	event uint64
 	// moment is the pc of breakAt, 0 if there is none; left is the number of arrivals still to
 	// come.
 	moment, left uint64
@@ -84,6 +86,7 @@ func (b *Breakpoints) Arm(t *tracee.Thread, event uint64) error {
 	if err != nil {
 		return err
 	}
+	b.of(t).event = event
 	return b.await(t, p)
 }
 
@@ -141,6 +144,7 @@ func (b *Breakpoints) Last(t *tracee.Thread) (Move, error) {
 	} else if p == nil || p.pc >= control.TextLow && p.pc < control.TextHigh {
 		return Move{}, nil
 	}
+	b.of(t).event = 0
 	return Move{}, b.await(t, p)
 }
 
@@ -157,6 +161,7 @@ func (b *Breakpoints) First(t *tracee.Thread, end *recorded.Thread, regs *ptrace
 			return Move{Kind: Holds}, nil
 		}
 	}
+	b.of(t).event = 0
 	return Move{}, b.await(t, p)
 }
 

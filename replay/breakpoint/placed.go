@@ -69,8 +69,12 @@ func (b *Breakpoints) Original(regs *ptrace.Registers) {
 // leaveProbe gives a place a debug register instead of its probe. The probe's memory stays mapped,
 // although it is no longer reached: to unmap it, a thread would have to run.
 func (b *Breakpoints) leaveProbe(p *place) {
-	b.process.Mapped = append(b.process.Mapped, tracee.Span{Start: p.probe.page, End: p.probe.page + probePages*tracee.PageSize})
+	b.process.Mapped = append(b.process.Mapped, p.probe.pages())
 	p.probe = nil
+}
+
+func (x *probe) pages() tracee.Span {
+	return tracee.Span{Start: x.page, End: x.page + probePages*tracee.PageSize}
 }
 
 // MovedFrom returns the program's instruction that a probe has executed elsewhere, if pc is right

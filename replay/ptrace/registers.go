@@ -134,6 +134,8 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 	}()
 	call := saved
 	call.Rax, call.Orig_rax = number, ^uint64(0)
+	const resume = 1 << 16 // RF: a debug register may have a breakpoint at the instruction
+	call.Eflags |= resume
 	for i, slot := range []*uint64{&call.Rdi, &call.Rsi, &call.Rdx, &call.R10, &call.R8, &call.R9} {
 		if i < len(args) {
 			*slot = args[i]

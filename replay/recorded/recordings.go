@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"diagnose/agent"
@@ -21,6 +22,19 @@ type Recordings struct {
 	Core   *image.Process // the recorded end; nil if the recording has none
 	// ends are the core's threads, once they were read.
 	ends map[uint32]*Thread
+	// users counts those who have the files in common; nil: there is one.
+	users *atomic.Int32
+}
+
+// Share returns the recordings for another replay, with the files in common. Both are to be closed.
+func (r *Recordings) Share() *Recordings {
+	if r.users == nil {
+		r.users = new(atomic.Int32)
+		r.users.Add(1)
+	}
+	r.users.Add(1)
+	other := *r
+	return &other
 }
 
 // Stage returns the recording that is being replayed.
@@ -30,7 +44,11 @@ func (r *Recordings) Stage() *Stage { return r.Stages[r.Step] }
 // by fork.
 func (r *Recordings) IsLast() bool { return r.Step == len(r.Stages)-1 }
 
+// Close closes the files, unless others have them in common.
 func (r *Recordings) Close() {
+	if r.users != nil && r.users.Add(-1) > 0 {
+		return
+	}
 	for _, s := range r.Stages {
 		s.close()
 	}

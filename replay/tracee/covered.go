@@ -140,3 +140,21 @@ func (m *Memory) swap(addr uint64, lifted bool) error {
 	}
 	return nil
 }
+
+// Covered returns the bytes under the traps that are in memory, and the program's own bytes under what Replace has put there. The
+// traps are above.
+func (m *Memory) Covered() (traps, replaced []Words, err error) {
+	for _, x := range m.traps {
+		if !x.lifted && m.Mapped(x.addr) {
+			traps = append(traps, Words{x.addr, []byte{x.value}})
+		}
+	}
+	for _, r := range m.replaced {
+		if placed, err := m.has(r.Addr, r.Code); err != nil {
+			return nil, nil, err
+		} else if placed {
+			replaced = append(replaced, Words{r.Addr, r.Own})
+		}
+	}
+	return traps, replaced, nil
+}

@@ -49,3 +49,13 @@ func (p *Process) Unpin() {
 	}
 	p.allowed = nil
 }
+
+// PinTracer restricts this thread, which traces a copy of a process, to the copy's processors.
+func (p *Process) PinTracer() {
+	var may, all unix.CPUSet
+	if unix.SchedGetaffinity(p.PID, &may) != nil || unix.SchedGetaffinity(os.Getpid(), &all) != nil || may == all {
+		return
+	}
+	unix.SchedSetaffinity(0, &may)
+	p.allowed = &all
+}

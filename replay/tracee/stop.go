@@ -124,3 +124,14 @@ func leaderEnded(pid int) bool {
 	_, rest, found := bytes.Cut(stat, []byte(") "))
 	return err == nil && found && bytes.HasPrefix(rest, []byte("Z"))
 }
+
+// AwaitFirstEnded waits until the main thread, which is about to end by itself, has ended.
+func (p *Process) AwaitFirstEnded() error {
+	const interval, most = 100 * time.Microsecond, 10 * time.Second
+	for begun := time.Now(); !leaderEnded(p.PID); time.Sleep(interval) {
+		if time.Since(begun) > most {
+			return fmt.Errorf("replay: the first thread of process %d does not end", p.PID)
+		}
+	}
+	return nil
+}

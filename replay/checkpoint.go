@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"diagnose/evidence"
+	"diagnose/replay/breakpoint"
+	"diagnose/replay/checkpoint"
+	"diagnose/replay/record"
+	"diagnose/replay/recorded"
+)
+
+// NoCheckpointError says why a replay cannot be continued from where it is. The replay itself continues.
+type NoCheckpointError = checkpoint.ImpossibleError
+
+// Checkpoint is the state of a replay that was stopped. Replays can be continued from it, any number of times, while that
+// replay continues, or after its end. Close gives it up.
+type Checkpoint struct {
+	// Moment is where the thread was that the replay had stopped for. Events counts the events that all threads had done.
+	Moment evidence.Moment
+	Events uint64
+
+	copied     *checkpoint.Checkpoint
+	recordings *recorded.Recordings
+	placed     breakpoint.Saved
+	timing     record.Timing
+	kind       StopKind
+	// ordinals are the last events of the threads that have begun.
+	ordinals map[uint32]uint64
+	close    sync.Once
+}
+
+// Close gives up the checkpoint. Replays that continue from it are not affected.
+func (x *Checkpoint) Close() {
+	x.close.Do(func() {
+		x.copied.Close()
+		x.recordings.Close()
+	})
+}
+
+// Checkpoint keeps the state of the process. The error is a *NoCheckpointError where that is not possible: in a replay that may
+// diverge from the recording, at its end, and if the process has memory or signals that a fork would not have.
+func (s *Stopped) Checkpoint() (*Checkpoint, error) {
+	c := s.c
+	switch {
+	case c.request.free != nil:
+		return nil, &NoCheckpointError{Why: "the process may diverge from the recording"}
+	case c.end != nil || s.thread == nil:
+		return nil, &NoCheckpointError{Why: "the replay is over"}
+	case !c.IsLast():
+		return nil, &NoCheckpointError{Why: "the process is an ancestor of the recorded one"}
+	}
+	if err := s.stopOthers(); err != nil {
+		return nil, err
+	}
+	control, err := c.ReadControl()
+	if err != nil {
+		return nil, err
+	}
+	x := &Checkpoint{Moment: s.Moment, Events: control.Consumed, timing: c.attempt.timing, kind: StopUntil, ordinals: map[uint32]uint64{}}
+	if c.debugging != nil {
+		x.kind = c.debugging.stopped
+	}
+	for _, t := range c.SortedThreads() {
+		if t.Index == 0 {
+			continue
+		}
+		r, err := c.ReadThread(t.Index)
+		if err != nil {
+			return nil, err
+		}
+		x.ordinals[t.Index] = r.Ordinal
+	}
+	if x.placed, err = c.placer.Save(); errors.Is(err, breakpoint.ErrRepeats) {
+		return nil, &NoCheckpointError{Why: err.Error()}
+	} else if err != nil {
+		return nil, err
+	}
+	if x.copied, err = checkpoint.Take(c.Process, traceOptions, x.placed.Text); err != nil {
+		return nil, err
+	}
+	x.recordings = c.Recordings.Share()
+	return x, nil
+}
+
+// copyProcess makes the process of a replay that continues.
+func (c *controller) copyProcess(from *Checkpoint) error {
+	if from.recordings.Rec != c.Rec {
+		return errors.New("replay: the checkpoint is of another recording")
+	}
+	if err := from.copied.Continue(c.Process, traceOptions); err != nil {
+		return err
+	}
+	c.Mapped = append(c.Mapped, from.placed.Mapped...)
+	c.PinTracer()
+	return c.chooseBreakpoints()
+}
+
+// continueFrom lets the process of copyProcess continue.
+func (c *controller) continueFrom(from *Checkpoint) error {
+	c.watch.watchProcess(c.PID, c.Control)
+	if err := c.placer.Adopt(from.placed); err != nil {
+		return err
+	}
+	if err := c.setHooks(from); err != nil {
+		return err
+	}
+	if d := c.debugging; d != nil {
+		t := c.ThreadNumbered(from.Moment.Thread)
+		if t == nil {
+			return fmt.Errorf("replay: a copy of the process has no thread %d", from.Moment.Thread)
+		}
+		return d.stop(t, from.kind)
+	}
+	return c.goOn()
+}
+
+// setHooks tells the engine of the first hook after the checkpoint.
+func (c *controller) setHooks(from *Checkpoint) error {
+	control, err := c.ReadControl()
+	if err != nil {
+		return err
+	}
+	control.Echo = 0
+	if c.request.Echo != nil {
+		control.Echo = 1
+	}
+	control.StopThread, control.StopAt = 0, ^uint64(0)
+	left := c.hooks.list[:0:0]
+	for _, h := range c.hooks.list {
+		if h.At.Ordinal > from.ordinals[h.At.Thread] {
+			left = append(left, h)
+		} else if !h.debug {
+			return &MomentError{h.At, "the replay began after its event"}
+		}
+	}
+	if c.hooks.list = left; len(left) > 0 {
+		control.StopThread, control.StopAt = left[0].At.Thread, left[0].At.Ordinal
+	}
+	return c.WriteControl(control)
+}

@@ -1,0 +1,3 @@
+// Package checkpoint copies a stopped process of a replay, so that the replay can be continued from there, any number of times. The
+// copy is a fork, which has one thread and waits; a process that continues is forked from it, and gets the other threads.
+package checkpoint

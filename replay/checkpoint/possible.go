@@ -1,0 +1,118 @@
+package checkpoint
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/internal/procmaps"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
+)
+
+// ImpossibleError says why a process cannot be copied as it is. The replay itself can continue.
+type ImpossibleError struct{ Why string }
+
+func (e *ImpossibleError) Error() string { return "replay: no checkpoint is possible here: " + e.Why }
+
+func impossible(format string, args ...any) error {
+	return &ImpossibleError{fmt.Sprintf(format, args...)}
+}
+
+// checkPossible returns an *ImpossibleError if a fork of the process, with all its threads stopped, would differ from it.
+func checkPossible(p *tracee.Process) error {
+	if p.Protection != nil {
+		return impossible("pages are protected")
+	}
+	for _, t := range p.Threads {
+		d := t.Deferred
+		switch {
+		case d == nil || d.Kind == ptrace.Interrupted || d.Kind == ptrace.SignalStop && d.Signal == unix.SIGSTOP:
+		default:
+			return impossible("thread %d came to %v meanwhile", t.Index, d)
+		}
+		if !t.Stopped {
+			continue // the first thread, which has ended
+		}
+		if err := checkPending(p.PID, t); err != nil {
+			return err
+		}
+	}
+	if err := checkFiles(p.PID); err != nil {
+		return err
+	}
+	return checkMappings(p.PID)
+}
+
+// checkPending looks for signals that wait for a thread: a fork has none.
+func checkPending(pid int, t *tracee.Thread) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, t.TID))
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	for _, field := range []string{"\nSigPnd:\t", "\nShdPnd:\t"} {
+		_, rest, found := strings.Cut(string(status), field)
+		text, _, _ := strings.Cut(rest, "\n")
+		pending, err := strconv.ParseUint(text, 16, 64)
+		if !found || err != nil {
+			return fmt.Errorf("checkpoint: no pending signals in the status of thread %d", t.TID)
+		}
+		if pending&^(1<<(unix.SIGSTOP-1)) != 0 {
+			return impossible("signals %#x wait for thread %d", pending, t.Index)
+		}
+	}
+	return nil
+}
+
+// checkFiles looks for the engine's files in memory, which a fork shares.
+func checkFiles(pid int) error {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	for _, f := range files {
+		if target, err := os.Readlink(f); err == nil && strings.HasPrefix(target, "/memfd:") {
+			return impossible("the program has mapped a file as shared memory")
+		}
+	}
+	return nil
+}
+
+// checkMappings looks for memory that a fork shares or does not have.
+func checkMappings(pid int) error {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	var at procmaps.Mapping
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		text := lines.Text()
+		if flags, is := strings.CutPrefix(text, "VmFlags:"); is {
+			if flags += " "; strings.Contains(flags, " dc ") || strings.Contains(flags, " wf ") {
+				return impossible("a child has no memory at %v (madvise)", at.Start)
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(text, " ")
+		if strings.HasSuffix(name, ":") {
+			continue
+		}
+		if at, err = procmaps.ParseLine(text); err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+		if len(at.Perms) == 4 && at.Perms[3] == 's' {
+			return impossible("the program has shared memory at %v", at.Start)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
