@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns
 
 build: bin/diagnose
 
@@ -174,6 +174,11 @@ bench-hunt:
 # What tracing accesses costs, beside gdb: it takes some minutes.
 bench-trace: build
 	$(GO) run ./bench/trace
+
+# How often programs with races fail in turns, and what turns cost: ten minutes.
+bench-turns:
+	$(GO) run ./bench/turns
+	$(GO) run ./bench/turns -cost
 
 # For editors with clangd: how each C file of the agent is parsed by itself.
 compile-commands:

@@ -140,6 +140,7 @@ var allowed = map[string]string{
 	"bench/probe":               "bench/load",
 	"bench/record":              "bench/load replay/record",
 	"bench/trace":               "bench/load image replay/record replay staticscan watchtrace replay/recorder",
+	"bench/turns":               "agent bench/load replay replay/record replay/recorder",
 	"bench/truth":               "bench/truth/limit bench/truth/mutant bench/truth/page bench/truth/score bench/truth/source bench/truth/store bench/truth/ways",
 	"bench/truth/inject":        "",
 	"bench/truth/limit":         "",
