@@ -69,7 +69,7 @@ func readParts() ([]*part, error) {
 }
 
 // headers are the keys that a header may have.
-var headers = []string{"role", "group", "kind", "takes", "gives", "out", "language", "sanitizer", "fail", "pass", "flags", "levels", "includes"}
+var headers = []string{"role", "group", "kind", "takes", "gives", "out", "language", "sanitizer", "fail", "pass", "variable", "flags", "levels", "includes"}
 
 func parsePart(name, text string) (*part, error) {
 	p := &part{name: name, header: map[string]string{}, sections: map[string][]string{}}

@@ -32,6 +32,9 @@ type Program struct {
 	Source, Twin string
 	// Root are the lines of the bug, Seen those where a sanitizer may see it first.
 	Root, Seen []int
+	// Variable is the name of the member that the accesses of a bug of threads are to; empty: the lines alone tell. A compiler may give
+	// an access the line of its neighbour.
+	Variable string
 	// Sanitizer is the one that sees the bug; empty: none does.
 	Sanitizer Sanitizer
 	// Failing are the arguments with which it fails, Passing those with which it does not; nil:
@@ -169,7 +172,7 @@ func (c *composer) compose(bug *part) error {
 	}
 	p := c.program
 	p.Kind, p.Ending, p.Sanitizer = first.header["kind"], end, Sanitizer(first.header["sanitizer"])
-	p.Flags = strings.Fields(first.header["flags"])
+	p.Flags, p.Variable = strings.Fields(first.header["flags"]), first.header["variable"]
 	p.Failing, p.Passing = strings.Fields(first.header["fail"]), strings.Fields(first.header["pass"])
 	if len(p.Passing) == 0 {
 		p.Passing = nil

@@ -41,7 +41,7 @@ func Of(p *program.Program, v *trial.Verdict, code store.Code) *Result {
 
 // Digest is a hash of what a seed makes, and of the answers.
 func Digest(p *program.Program) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %v %v %v %v\n%s\n%s", p.Compiler, p.Level, p.Flags, p.Root, p.Seen, p.Failing, p.Source, p.Twin))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %v %v %v %v%s\n%s\n%s", p.Compiler, p.Level, p.Flags, p.Root, p.Seen, p.Failing, p.Variable, p.Source, p.Twin))
 	return fmt.Sprintf("%x", sum[:8])
 }
 

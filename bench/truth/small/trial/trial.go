@@ -13,7 +13,6 @@ import (
 	"diagnose/bench/truth/score"
 	"diagnose/bench/truth/small/program"
 	"diagnose/bench/truth/ways"
-	"diagnose/evidence"
 )
 
 // Unconfirmed is the outcome of a program that is not as the generator meant it: its twin fails
@@ -83,37 +82,9 @@ func diagnose(ctx context.Context, tool *ways.Tool, p *program.Program, failing 
 	case err != nil:
 		return err
 	default:
-		v.Score, v.Headline, v.Report = judge(doc.Case, answer, p.Concurrent()), score.HeadlineOf(doc.Case), text
+		v.Score, v.Headline, v.Report = judge(doc.Case, answer, p), score.HeadlineOf(doc.Case), text
 	}
 	return nil
-}
-
-// judge is that of package score. Of an order of accesses it wants two of the bug's, as one of
-// them alone may be in many orders that are none.
-func judge(c *evidence.Case, answer *mutant.Answer, concurrent bool) score.Score {
-	s := score.Judge(c, answer)
-	if !concurrent || s.Outcome != score.Right || c.Diagnosis == nil || len(c.Diagnosis.Causes) == 0 {
-		return s
-	}
-	first := c.Diagnosis.Causes[0]
-	if first.Interleaving == nil {
-		return s
-	}
-	right := 0
-	for i := range first.Interleaving.Failing {
-		access := evidence.Cause{Site: first.Interleaving.Failing[i].Site}
-		one := evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{access}}}
-		if score.Judge(&one, answer).Outcome == score.Right {
-			right++
-		}
-	}
-	if right < 2 {
-		s.Outcome = score.Wrong
-		if s.Proved {
-			s.Outcome = score.WrongProved
-		}
-	}
-	return s
 }
 
 // confirm looks whether the twin runs well, and whether the bug is the intended one. The answer is nil if

@@ -23,22 +23,25 @@ func TestJudge(t *testing.T) {
 	order := func(proof evidence.Proof, lines ...int) *evidence.Case {
 		i := &evidence.Interleaving{}
 		for _, n := range lines {
-			i.Failing = append(i.Failing, evidence.SeenAccess{Site: line(n)})
+			i.Failing = append(i.Failing, evidence.SeenAccess{Site: line(n), Variable: "stock.left"})
 		}
 		return &evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseOrder, Proof: proof, Site: line(4), Interleaving: i}}}}
 	}
+	threads := program.Program{Passing: []string{"1", "2"}}
 	for _, test := range []struct {
-		c          *evidence.Case
-		concurrent bool
-		want       score.Outcome
+		c    *evidence.Case
+		p    program.Program
+		want score.Outcome
 	}{
-		{order(evidence.Proved, 4, 5), true, score.Right},
-		{order(evidence.Proved, 4, 9), true, score.WrongProved},
-		{order(evidence.Replayed, 4, 9), true, score.Wrong},
-		{order(evidence.Replayed, 4, 9), false, score.Right},
-		{&evidence.Case{}, true, score.Unknown},
+		{order(evidence.Proved, 4, 5), threads, score.Right},
+		{order(evidence.Proved, 4, 9), threads, score.WrongProved},
+		{order(evidence.Replayed, 4, 9), threads, score.Wrong},
+		{order(evidence.Replayed, 4, 9), program.Program{}, score.Right},
+		{order(evidence.Proved, 8, 9), program.Program{Passing: threads.Passing, Variable: "left"}, score.Right},
+		{order(evidence.Proved, 8, 9), program.Program{Passing: threads.Passing, Variable: "eft"}, score.WrongProved},
+		{&evidence.Case{}, threads, score.Unknown},
 	} {
-		if got := judge(test.c, answer, test.concurrent); got.Outcome != test.want {
+		if got := judge(test.c, answer, &test.p); got.Outcome != test.want {
 			t.Errorf("%+v, want %s", got, test.want)
 		}
 	}
