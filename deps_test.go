@@ -82,7 +82,7 @@ var allowed = map[string]string{
 	"patterns":                 "delta",
 	"replay/explore":           "image internal/privatefile replay/record replay replay/corefile replay/record/eventlog replay/recorder",
 	"diagnosis/ending":         "image replay/record replay watchtrace replay/record/eventlog",
-	"diagnosis/verdict":        "agent delta diagnosis/provenance flow image image/debuginfo image/value image/x86 patterns replay/record replay staticscan image/unwind watchtrace internal/futex replay/record/eventlog",
+	"diagnosis/verdict":        "agent delta diagnosis/provenance flow image image/debuginfo image/value image/x86 image/x86/transfer patterns replay/record replay staticscan image/unwind watchtrace internal/futex replay/record/eventlog",
 	"diagnosis/racereport":     "",
 	"diagnosis/severity":       "image/x86 image/x86/transfer",
 	"diagnosis/expected":       "image image/debuginfo image/unwind image/value image/x86 staticscan",

@@ -33,6 +33,8 @@ const (
 	BasisStore Basis = "store"
 	// BasisInitial: it was there from the beginning.
 	BasisInitial Basis = "initial"
+	// BasisBranch: a branch on it went another way than in passing runs.
+	BasisBranch Basis = "branch"
 )
 
 // Broken reports whether it is a rule that was seen to be broken.

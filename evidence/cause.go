@@ -183,6 +183,9 @@ const (
 	OpenEmpty OpenEnd = "empty"
 	// OpenUntested: the failure may follow from the order of accesses, and no experiment or passing run tells whether it does.
 	OpenUntested OpenEnd = "untested"
+	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another
+	// input, is not known.
+	OpenOtherWay OpenEnd = "other-way"
 )
 
 // RunEndKind is how a run ended.
@@ -252,8 +255,8 @@ type Cause struct {
 	// Guard says that the function that stored the value, a constant, read it again itself before the failing code did: it
 	// is stored for a use, and a later store may be missing.
 	Guard bool `json:"guard,omitempty"`
-	// Decision says that the program ended itself with a status because of the value, and no run that passed is known to
-	// have another one there: that it ends otherwise with another value says only that it decides.
+	// Decision says that the program ended itself with a status because of the value, and no run that passed on the same input is known
+	// to have another one there: that it ends otherwise with another value says only that it decides.
 	Decision bool `json:"decision,omitempty"`
 	// Open says why the way back of the value ended before a place that is known to be wrong; empty: it did not.
 	Open OpenEnd `json:"open,omitempty"`
@@ -298,9 +301,12 @@ type Diagnosis struct {
 	// Differences are what failing runs do to the variables that were traced and passing
 	// ones do not, or the other way round, the most telling first: sentences without a
 	// final stop. They explain nothing by themselves.
-	Differences []string  `json:"differences,omitempty"`
-	Watched     []Watched `json:"watched,omitempty"`
-	Coverage    Coverage  `json:"coverage"`
+	Differences []string `json:"differences,omitempty"`
+	// Divergences are the branches on which the end of the failing run depends and that passing runs left by another way: the best
+	// first, of equal ones the earliest.
+	Divergences []Divergence `json:"divergences,omitempty"`
+	Watched     []Watched    `json:"watched,omitempty"`
+	Coverage    Coverage     `json:"coverage"`
 	// Unknown says why there is no cause; nil if there is one.
 	Unknown *Unknown `json:"unknown,omitempty"`
 	// Interrupted: the user interrupted the analysis; Coverage.Limits name the

@@ -98,6 +98,7 @@ func (s *Stopped) Registers() (image.Registers, error) {
 	}
 	r.Set(image.RIP, regs.Rip)
 	r.FSBase, r.GSBase = evidence.Addr(regs.Fs_base), evidence.Addr(regs.Gs_base)
+	r.Flags = regs.Eflags
 	return r, nil
 }
 

@@ -56,6 +56,8 @@ func leads(list []evidence.Cause) (blocks []block) {
 		switch {
 		case list[i].Open == evidence.OpenUntested:
 			title = "An order of accesses that may explain it"
+		case list[i].Open == evidence.OpenOtherWay:
+			title = "Where the run went another way than runs that pass"
 		case i > 0:
 			title = fmt.Sprintf("Where another bad value came from (%d)", i+1)
 		}
@@ -73,6 +75,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenInput:    "it is input; whether that is wrong, or what the program made of it, is not known",
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
 	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
+	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 
@@ -340,14 +343,26 @@ func accessCell(a *evidence.SeenAccess) string {
 // ruledOut lists the differences between the runs, and those that were examined without result.
 func ruledOut(d *evidence.Diagnosis) []block {
 	var blocks []block
-	if len(d.Differences) > 0 {
+	if len(d.Differences)+len(d.Divergences) > 0 {
 		var lines verbatim
+		for i := range d.Divergences {
+			lines = append(lines, divergence(&d.Divergences[i])...)
+		}
 		for _, text := range d.Differences {
 			lines = append(lines, say(plain, "- "+Clean(text)))
 		}
 		blocks = append(blocks, heading{text: "What differs between failing and passing runs"}, lines)
 	}
 	return append(blocks, excluded(d.Excluded)...)
+}
+
+// divergence tells a branch, with what led to the values that it compared.
+func divergence(d *evidence.Divergence) (lines verbatim) {
+	lines = append(lines, say(plain, "- "+Clean(d.Text)))
+	for i := range d.Origin {
+		lines = append(lines, say(faint, "    "+Clean(d.Origin[i].Text)))
+	}
+	return lines
 }
 
 func excluded(list []evidence.Fact) []block {

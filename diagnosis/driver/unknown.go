@@ -59,6 +59,8 @@ func (a *advice) inVain() string {
 		return "the stack is full of the recursion below; what should have ended it was not looked for"
 	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenUntested:
 		return "an order of accesses may explain the failure, as told below, and no experiment decided whether it does"
+	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenOtherWay:
+		return "runs that pass went another way, as told below, and nothing says whether that of the failing run is wrong"
 	case len(d.Leads) > 0:
 		return "a bad value was followed, as told below, but not to a place that is known to be wrong"
 	case d.Coverage.Passes == 1:

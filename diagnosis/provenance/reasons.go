@@ -21,14 +21,6 @@ type Reasons struct {
 	Set *Way
 }
 
-// Condition is a branch that decided.
-type Condition struct {
-	// PC is its instruction.
-	PC evidence.Addr
-	// Tested are the first 8 bytes of each value that was compared, as far as they are known.
-	Tested []uint64
-}
-
 // GaveUp is the step at which a thread gave up by itself, before the end of a trace: the program's own call of exit, abort or the like
 // that it is in at step n, or where main returned. status is where the exit status was then. at is negative if the trace has no such step.
 func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
@@ -142,35 +134,6 @@ func (s *slice) control(n int) {
 		return
 	}
 	s.branch(at)
-}
-
-// branch adds what a branch tested.
-func (s *slice) branch(at int) {
-	if s.decided[at] {
-		return
-	}
-	s.decided[at] = true
-	inst := s.trace.Step(at).Inst
-	c := Condition{PC: s.trace.Step(at).PC}
-	places := transfer.Condition(inst)
-	if inst.Flow == x86.FlowJump {
-		places = jumpedBy(inst)
-	}
-	for _, place := range places {
-		l := s.located(at, place)
-		s.near = append(s.near, wanted{l: l, n: at})
-		if d := s.trace.Define(l, at); c.Tested == nil && d.At >= 0 {
-			for _, x := range values(d) {
-				if v, known := s.value(x, d.At); known {
-					c.Tested = append(c.Tested, v)
-				}
-			}
-		}
-	}
-	if s.program.Own(c.PC) {
-		s.out.Conditions = append(s.out.Conditions, c)
-	}
-	s.far = append(s.far, wanted{n: at})
 }
 
 // jumpedBy is the storage from which an indirect jump takes its address.

@@ -93,10 +93,10 @@ func (c *chain) ofStatus() bool {
 	return len(c.links) > 0 && c.links[0].returned != nil && c.links[0].returned.status
 }
 
-// decision reports whether the chain leads to what decided that the program ends itself with a status, and there is no passing
-// run to compare it with.
+// decision reports whether the chain leads to what decided that the program ends itself with a status, and no passing run was given the
+// same input, to compare it with.
 func (c *chain) decision() bool {
-	return c.exits() && len(c.Passing) == 0
+	return c.exits() && !c.passedSameInput()
 }
 
 // exits reports whether the chain leads to what decided that the program ends itself with a status.

@@ -294,6 +294,9 @@ func (w *work) sameArgument(rec *record.Recording, text string) string {
 // store handed on.
 func (c *chain) givenCause() *evidence.Cause {
 	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
+	if c.exits() {
+		out.Open = evidence.OpenInput
+	}
 	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
 	out.Summary = fmt.Sprintf("the bad value is input: %s", c.end)
 	if steps := c.Case.Failure.Origin; c.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {

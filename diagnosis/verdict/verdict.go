@@ -131,7 +131,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}} {
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}, {"branches of passing runs", w.divergences}} {
 		if w.stopsBefore(part.name) {
 			continue
 		}
@@ -151,6 +151,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.fromOrigin()
 	w.leadOfConditions()
 	w.rank()
+	w.leadOfDivergence()
 	w.ofNoElements()
 	w.setBases()
 	w.setLeadsApart()
@@ -332,6 +333,13 @@ func (w *work) reword() {
 	}
 	for i := range w.out.Excluded {
 		w.out.Excluded[i].Text = evidence.Say(w.out.Excluded[i].Text)
+	}
+	for i := range w.out.Divergences {
+		d := &w.out.Divergences[i]
+		d.Text = evidence.Say(d.Text)
+		for j := range d.Origin {
+			d.Origin[j].Text = evidence.Say(d.Origin[j].Text)
+		}
 	}
 	for i := range w.out.Differences {
 		w.out.Differences[i] = evidence.Say(w.out.Differences[i])
