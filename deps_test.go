@@ -148,7 +148,7 @@ var allowed = map[string]string{
 	"bench/truth/page":          "bench/truth/score bench/truth/store bench/truth/ways",
 	"bench/truth/sanitizer":     "",
 	"bench/truth/score":         "bench/truth/mutant bench/truth/sanitizer",
-	"bench/truth/small":         "bench/truth/limit bench/truth/small/program bench/truth/small/tally bench/truth/small/trial bench/truth/store bench/truth/ways",
+	"bench/truth/small":         "bench/truth/small/program bench/truth/small/tally bench/truth/small/trial bench/truth/store bench/truth/ways",
 	"bench/truth/small/program": "",
 	"bench/truth/small/tally":   "bench/truth/page bench/truth/score bench/truth/small/program bench/truth/small/trial bench/truth/store",
 	"bench/truth/small/trial":   "bench/truth/limit bench/truth/mutant bench/truth/sanitizer bench/truth/score bench/truth/small/program bench/truth/ways",

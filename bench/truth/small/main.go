@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"diagnose/bench/truth/limit"
 	"diagnose/bench/truth/small/program"
 	"diagnose/bench/truth/small/tally"
 	"diagnose/bench/truth/small/trial"
@@ -59,6 +58,7 @@ type bench struct {
 	store     *tally.Store
 	code      *store.Code
 	tool      ways.Tool
+	scratch   string // a directory of this process's own
 }
 
 func run(ctx context.Context, o *options) error {
@@ -72,6 +72,10 @@ func run(ctx context.Context, o *options) error {
 	if err := b.buildTool(ctx); err != nil {
 		return err
 	}
+	if b.scratch, err = os.MkdirTemp(o.cache, "scratch-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.scratch)
 	limited, cancel := context.WithTimeout(ctx, o.total)
 	defer cancel()
 	err = b.all(limited)
@@ -178,13 +182,13 @@ func (b *bench) waiting() (list []uint64, err error) {
 	return append(list, old...), nil
 }
 
-// one tries a seed. What it leaves is removed, unless a person may want to look at it.
+// one tries a seed. The report is kept, the recordings are not.
 func (b *bench) one(ctx context.Context, seed uint64, job int) error {
 	p, err := b.generator.Make(seed)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(b.options.cache, "scratch", fmt.Sprint(job))
+	dir := filepath.Join(b.scratch, fmt.Sprint(job))
 	v, err := trial.Run(ctx, &b.tool, p, dir)
 	if ctx.Err() != nil {
 		return nil // the time is up: the seed is left for the next time
@@ -192,10 +196,7 @@ func (b *bench) one(ctx context.Context, seed uint64, job int) error {
 	if err != nil {
 		return err
 	}
-	if err := b.store.Save(tally.Of(p, v, *b.code)); err != nil {
-		return err
-	}
-	return limit.Empty(dir)
+	return b.store.Save(tally.Of(p, v, *b.code))
 }
 
 // results are those of the seeds.

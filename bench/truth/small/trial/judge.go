@@ -10,7 +10,8 @@ import (
 )
 
 // judge is that of package score. Of an order of accesses it wants two of the bug's, as one of
-// them alone may be in many orders that are none.
+// them alone may be in many orders that are none. Of a bug of threads, a cause that is said to be proved has to be the bug: a store
+// that handed on what was read too early is none, though its story has the read.
 func judge(c *evidence.Case, answer *mutant.Answer, p *program.Program) score.Score {
 	s := score.Judge(c, answer)
 	if !p.Concurrent() || c.Diagnosis == nil || len(c.Diagnosis.Causes) == 0 {
@@ -18,6 +19,9 @@ func judge(c *evidence.Case, answer *mutant.Answer, p *program.Program) score.Sc
 	}
 	first := &c.Diagnosis.Causes[0]
 	if first.Interleaving == nil {
+		if s.Proved && s.Outcome == score.Root {
+			s.Outcome = score.WrongProved
+		}
 		return s
 	}
 	right := 0

@@ -27,6 +27,8 @@ func TestJudge(t *testing.T) {
 		}
 		return &evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseOrder, Proof: proof, Site: line(4), Interleaving: i}}}}
 	}
+	handedOn := &evidence.Case{Diagnosis: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseBadValue, Proof: evidence.Proved, Site: line(9),
+		Story: []evidence.CauseStep{{Site: line(4)}}}}}}
 	threads := program.Program{Passing: []string{"1", "2"}}
 	for _, test := range []struct {
 		c    *evidence.Case
@@ -39,6 +41,8 @@ func TestJudge(t *testing.T) {
 		{order(evidence.Replayed, 4, 9), program.Program{}, score.Right},
 		{order(evidence.Proved, 8, 9), program.Program{Passing: threads.Passing, Variable: "left"}, score.Right},
 		{order(evidence.Proved, 8, 9), program.Program{Passing: threads.Passing, Variable: "eft"}, score.WrongProved},
+		{handedOn, threads, score.WrongProved},
+		{handedOn, program.Program{}, score.Root},
 		{&evidence.Case{}, threads, score.Unknown},
 	} {
 		if got := judge(test.c, answer, &test.p); got.Outcome != test.want {
