@@ -3,6 +3,7 @@ package debug
 import (
 	"context"
 	"errors"
+	"time"
 
 	"diagnose/replay"
 	"diagnose/replay/record"
@@ -57,7 +58,12 @@ func start(ctx context.Context, rec *record.Recording, common replay.Common, r *
 	l := &live{stops: make(chan Stop), plans: make(chan replay.DebugPlan), calls: make(chan func(*replay.DebugStop)), ended: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	common.Unnamed = true
-	request := replay.DebugRequest{Common: common, Debugging: replay.Debugging{Events: r.events(), Begin: r.base, Interrupt: &l.interrupt}}
+	var from *replay.Checkpoint
+	if r.from != nil {
+		from = r.from.checkpoint
+	}
+	r.marked = time.Now()
+	request := replay.DebugRequest{From: from, Common: common, Debugging: replay.Debugging{Events: r.events(), Begin: r.base, Interrupt: &l.interrupt}}
 	arrived := false
 	var plan replay.DebugPlan
 	request.OnStop = func(s *replay.DebugStop) (replay.DebugPlan, error) {

@@ -193,8 +193,15 @@ func TestLoop(t *testing.T) {
 
 // Whatever way leads to a moment, the registers are the same there.
 func TestWander(t *testing.T) {
+	for name, after := range map[string]time.Duration{"from the start": time.Hour, "from marks": 0} {
+		t.Run(name, func(t *testing.T) { wander(t, after) })
+	}
+}
+
+func wander(t *testing.T, after time.Duration) {
 	debugtest.NeedsWatches(t)
 	s, core := open(t, "total.c", "-O1")
+	s.LeaveMarksAfter(after)
 	halts := []debug.Halts{{}, {Breakpoints: []evidence.Addr{symbol(t, core, "add")}},
 		{Watches: []replay.Watch{{Addr: symbol(t, core, "total"), Size: 4, Writes: true}}}}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -237,6 +244,9 @@ func TestWander(t *testing.T) {
 	}
 	if again == 0 {
 		t.Error("no moment was reached twice")
+	}
+	if marks, used := s.Marks(); (used > 0) != (after == 0) || marks > 12 {
+		t.Errorf("%d marks, of which %d replays began", marks, used)
 	}
 }
 

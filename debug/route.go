@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"time"
 
 	"diagnose/evidence"
 	"diagnose/replay"
@@ -18,6 +19,8 @@ type route struct {
 	// counts, if its PC is not 0, has the arrivals of its thread at PC counted since the event: Count is their
 	// number at the end.
 	counts evidence.Moment
+	// last is the last event of the thread with which the recording ends.
+	last evidence.Moment
 	// counting: the event has occurred. fast: the arrivals are counted at full speed.
 	counting, fast bool
 	// slow: nothing is counted at full speed. hastens: the current leg is.
@@ -27,6 +30,15 @@ type route struct {
 	// route ends. tallied are the counts; nil: they are not known.
 	tally   []replay.Arrivals
 	tallied []uint64
+
+	// from is where the route begins; nil: at the start of the recording. marks, if set, are left on the way. marked is when that
+	// was done last, or the route began.
+	from   *mark
+	marks  *marks
+	marked time.Time
+	// single: a leg that is counted at full speed has no marks. stage is the number of arrivals up to the next one.
+	single bool
+	stage  uint64
 
 	started bool // the position's event has occurred
 	legs    []Leg
@@ -43,7 +55,56 @@ func (r *route) events() []evidence.Moment {
 	if e := r.to.Event; e.Thread != 0 && !slices.Contains(list, e) {
 		list = append(list, e)
 	}
+	if r.marks == nil || r.seen != nil {
+		return list
+	}
+	for _, e := range r.near() {
+		if !slices.Contains(list, e) {
+			list = append(list, e)
+		}
+	}
 	return list
+}
+
+// near are events of a thread before the position, at growing distance, where marks may be left. None is after one from which on
+// arrivals are counted.
+func (r *route) near() (list []evidence.Moment) {
+	e := r.to.Event
+	switch {
+	case r.counts.PC != 0:
+		e = r.countsFrom()
+	case e.Thread == 0:
+		e = r.last
+	}
+	const growth = 8
+	for distance := uint64(0); distance < e.Ordinal; distance = max(distance, 1) * growth {
+		list = append(list, evidence.Moment{Thread: e.Thread, Ordinal: e.Ordinal - distance})
+	}
+	return list
+}
+
+// leave leaves a mark at a position, if the last one is long ago.
+func (r *route) leave(s *replay.DebugStop, at Position) error {
+	if r.marks == nil || r.seen != nil || time.Since(r.marked) < r.marks.after {
+		return nil
+	}
+	err := r.marks.leave(s, at)
+	r.marked = time.Now()
+	return err
+}
+
+// resume continues from the mark where the route begins, in the first leg.
+func (r *route) resume(s *replay.DebugStop) error {
+	x := r.from
+	r.from = nil
+	if len(x.at.Legs) == 0 || x.at.Event != r.to.Event {
+		return nil
+	}
+	r.started, r.legs = true, r.to.Legs
+	if r.left = r.legs[0].Count - x.count(); r.left == 0 {
+		return nil
+	}
+	return r.hastenAgain(s)
 }
 
 func (r *route) countsFrom() evidence.Moment {
@@ -55,6 +116,17 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 	event := s.Kind == replay.StopEvent
 	if r.tally != nil {
 		return r.takeTally(s)
+	}
+	resumed := r.from != nil && len(r.from.at.Legs) > 0
+	if resumed {
+		if err := r.resume(s); err != nil {
+			return plan, false, err
+		}
+	}
+	if event {
+		if err := r.leave(s, Position{Event: evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}}); err != nil {
+			return plan, false, err
+		}
 	}
 	if event && r.counts.PC != 0 && !r.counting && r.reaches(s, r.countsFrom()) {
 		r.counting = true
@@ -68,6 +140,7 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 		}
 	}
 	switch {
+	case resumed:
 	case s.Kind == replay.StopEnd:
 		switch {
 		case r.hastens || r.fast && len(s.Tallies) == 0:
@@ -95,7 +168,9 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 		if s.Kind != replay.StopTally || len(s.Tallies) == 0 {
 			return plan, false, errTurns
 		}
-		r.left = 0
+		if err := r.staged(s); err != nil {
+			return plan, false, err
+		}
 		if r.countsOnLeg() {
 			r.counts.Count = s.Tallies[len(s.Tallies)-1]
 			r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
@@ -132,10 +207,14 @@ var errTurns = errors.New("debug: other threads ran meanwhile")
 // hasten counts the arrivals of a Moment at full speed, if they are many and nothing else stops the process on the way.
 func (r *route) hasten(s *replay.DebugStop) (err error) {
 	l := r.current()
-	if r.slow || l == nil || l.Kind != LegMoment || l.Count < many || r.seen != nil || r.counting && !r.countsOnLeg() {
+	if r.slow || l == nil || l.Kind != LegMoment || r.left < many || r.seen != nil || r.counting && !r.countsOnLeg() {
 		return nil
 	}
-	list := []replay.Arrivals{{PC: l.PC, Count: r.left}}
+	r.stage = r.left
+	if r.marks != nil && !r.single && !r.counting && r.left > fewArrivals {
+		r.stage -= r.left / stages
+	}
+	list := []replay.Arrivals{{PC: l.PC, Count: r.stage}}
 	if r.counting && r.counts.PC != l.PC {
 		list = append(list, replay.Arrivals{PC: r.counts.PC})
 	}
@@ -144,6 +223,42 @@ func (r *route) hasten(s *replay.DebugStop) (err error) {
 		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
 	}
 	return err
+}
+
+const (
+	// fewArrivals are counted without a mark on the way: that takes some 5 ms. A mark is left where one of so many stages is left.
+	fewArrivals = 1 << 20
+	stages      = 8
+)
+
+// errStages says that arrivals could be counted from an event on, but not from a mark.
+var errStages = errors.New("debug: arrivals cannot be counted from within a leg")
+
+// staged handles the end of a stage of a leg that is counted at full speed.
+func (r *route) staged(s *replay.DebugStop) error {
+	r.left -= r.stage
+	if !r.counting {
+		l := *r.current()
+		l.Count -= r.left
+		if err := r.leave(s, Position{Event: r.to.Event, Legs: []Leg{l}}); err != nil {
+			return err
+		}
+	}
+	if r.left == 0 {
+		return nil
+	}
+	return r.hastenAgain(s)
+}
+
+// hastenAgain is hasten within a leg that has many arrivals.
+func (r *route) hastenAgain(s *replay.DebugStop) error {
+	if err := r.hasten(s); err != nil {
+		return err
+	}
+	if r.left >= many && !r.hastens {
+		return errStages
+	}
+	return nil
 }
 
 // countsOnLeg reports whether arrivals are counted together with those of a Moment that has many.

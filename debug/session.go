@@ -22,6 +22,9 @@ type Session struct {
 	at     Position
 	stop   Stop
 	first  evidence.Moment
+	// last is the last event of the thread with which the recording ends.
+	last  evidence.Moment
+	marks marks
 
 	mu sync.Mutex
 	// moving is the replay on its way, for Interrupt; stopped: the way is given up.
@@ -58,12 +61,18 @@ func Open(ctx context.Context, rec *record.Recording, common replay.Common) (*Se
 	if len(schedule) == 0 {
 		return nil, errors.New("debug: the recording has no events")
 	}
-	s := &Session{ctx: ctx, rec: rec, common: common, first: evidence.Moment{Thread: schedule[0].Thread, Ordinal: 1}}
+	s := &Session{ctx: ctx, rec: rec, common: common, first: evidence.Moment{Thread: schedule[0].Thread, Ordinal: 1},
+		marks: marks{after: markAfter}}
+	failing := rec.Manifest.Outcome.Thread
+	s.last = evidence.Moment{Thread: failing, Ordinal: schedule.Events()[failing]}
 	return s, s.Go(Position{End: true})
 }
 
 // Close ends the session.
-func (s *Session) Close() { s.live.close() }
+func (s *Session) Close() {
+	s.live.close()
+	s.marks.close()
+}
 
 // Position is where the session is.
 func (s *Session) Position() Position { return s.at }
@@ -116,16 +125,21 @@ func (s *Session) proceed(l *live, plan replay.DebugPlan) (Stop, error) {
 
 // travel makes a replay that follows a route. The caller ends it.
 func (s *Session) travel(r *route) (*live, Stop, error) {
+	r.marks, r.last = &s.marks, s.last
 	again := *r
-	l := start(s.ctx, s.rec, s.common, r)
-	stop, err := s.move(l)
+	l, stop, err := s.attempt(r)
+	if errors.Is(err, errStages) {
+		l.close()
+		again.single = true
+		*r = again
+		l, stop, err = s.attempt(r)
+	}
 	if errors.Is(err, errTurns) {
 		l.close()
 		again.slow = true
 		*r = again
 		r.counts.Count = 0
-		l = start(s.ctx, s.rec, s.common, r)
-		stop, err = s.move(l)
+		l, stop, err = s.attempt(r)
 	}
 	if err == nil && stop.Kind == replay.StopEnd && !r.to.End {
 		err = fmt.Errorf("debug: the replay ended (%s) before the position", stop.End)
@@ -135,6 +149,25 @@ func (s *Session) travel(r *route) (*live, Stop, error) {
 		return nil, stop, err
 	}
 	return l, stop, nil
+}
+
+// attempt makes one replay for travel, from the nearest mark.
+func (s *Session) attempt(r *route) (*live, Stop, error) {
+	again := *r
+	from := s.marks.best(r)
+	r.from = from
+	l := start(s.ctx, s.rec, s.common, r)
+	stop, err := s.move(l)
+	if err == nil || from == nil || errors.Is(err, errStages) || errors.Is(err, errTurns) || errors.Is(err, ErrInterrupted) || s.ctx.Err() != nil {
+		return l, stop, err
+	}
+	// What the checkpoints lack the whole replay may have.
+	l.close()
+	s.marks.close()
+	*r = again
+	l = start(s.ctx, s.rec, s.common, r)
+	stop, err = s.move(l)
+	return l, stop, err
 }
 
 // Go goes to a position.

@@ -40,6 +40,11 @@ func (x *Checkpoint) Close() {
 	})
 }
 
+// Before reports whether an event of a thread is after the checkpoint.
+func (x *Checkpoint) Before(event evidence.Moment) bool {
+	return event.Ordinal > x.ordinals[event.Thread]
+}
+
 // Checkpoint keeps the state of the process. The error is a *NoCheckpointError where that is not possible: in a replay that may
 // diverge from the recording, at its end, and if the process has memory or signals that a fork would not have.
 func (s *Stopped) Checkpoint() (*Checkpoint, error) {

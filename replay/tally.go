@@ -21,6 +21,8 @@ type tallies struct {
 	// data is a page with a word to save a register in, and the counts that are still to come.
 	data  uint64
 	first []uint64 // what the counts were at first
+	// again are the arrivals that are counted twice: of a thread that had arrived when the code was installed.
+	again []uint64
 	turns uint64
 }
 
@@ -31,12 +33,12 @@ const (
 	mostTallies = 16
 )
 
-// Tally counts, from this StopEvent to the next stop, the arrivals at instructions at full speed. The process stops at the
-// Count-th arrival, if it is not 0, with the kind StopTally. possible is false, and nothing is counted, where
-// the code leaves no room for that.
+// Tally counts, from this stop to the next one, the arrivals at instructions at full speed. One at which the thread has
+// stopped does not count. The process stops at the Count-th arrival, if it is not 0, with the kind StopTally. possible is false, and
+// nothing is counted, where the code leaves no room for that, or a thread may be in that code.
 func (s *DebugStop) Tally(at []Arrivals) (possible bool, err error) {
 	d := s.c.debugging
-	if s.Kind != StopEvent || len(at) == 0 || len(at) > mostTallies {
+	if s.thread == nil || len(at) == 0 || len(at) > mostTallies {
 		return false, nil
 	}
 	x := &tallies{d: d}
@@ -52,7 +54,11 @@ func (s *DebugStop) Tally(at []Arrivals) (possible bool, err error) {
 		if count == 0 {
 			count = never
 		}
-		x.first = append(x.first, count)
+		again := uint64(0)
+		if s.Kind != StopEvent && a.PC == s.Moment.PC {
+			again = 1
+		}
+		x.first, x.again = append(x.first, count+again), append(x.again, again)
 	}
 	return x.install(s.thread)
 }
@@ -61,6 +67,14 @@ func (x *tallies) install(t *tracee.Thread) (possible bool, err error) {
 	c := x.d.c
 	for _, other := range c.SortedThreads() {
 		r, err := c.ReadThread(other.Index)
+		if err == nil && r.Inside == 0 && other == t {
+			regs, err := c.ProgramRegisters(t)
+			if err != nil {
+				return false, err
+			}
+			x.in.Returns = append(x.in.Returns, regs.Rip)
+			continue
+		}
 		if err != nil || r.Inside == 0 {
 			return false, nil // it may be at any instruction
 		}
@@ -133,7 +147,7 @@ func (x *tallies) counts() ([]uint64, error) {
 	}
 	var list []uint64
 	for i, n := range x.first {
-		list = append(list, n-binary.LittleEndian.Uint64(words[8*i:]))
+		list = append(list, n-binary.LittleEndian.Uint64(words[8*i:])-x.again[i])
 	}
 	return list, nil
 }
