@@ -28,7 +28,7 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		}
 		nearer := *cause
 		c.credit(&nearer, &x)
-		nearer.Ordered, nearer.Guard, nearer.Decision = c.ordered(&x), c.guard(&x), c.decision()
+		nearer.Ordered, nearer.Guard, nearer.Decision = c.ordered(&x), c.guard(&x), c.decision(cause)
 		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return

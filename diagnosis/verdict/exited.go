@@ -93,10 +93,11 @@ func (c *chain) ofStatus() bool {
 	return len(c.links) > 0 && c.links[0].returned != nil && c.links[0].returned.status
 }
 
-// decision reports whether the chain leads to what decided that the program ends itself with a status, and no passing run was given the
-// same input, to compare it with.
-func (c *chain) decision() bool {
-	return c.exits() && !c.passedSameInput()
+// decision reports whether a cause is what decided that the program ends itself with a status, and nothing says that it should have
+// decided otherwise: there is no passing run; or no rule was broken, and no passing run was given the same input.
+func (c *chain) decision(cause *evidence.Cause) bool {
+	broken := cause.Basis.Broken() || evidence.BasisOf(cause.Kind).Broken()
+	return c.exits() && (len(c.Passing) == 0 || !broken && !c.passedSameInput())
 }
 
 // exits reports whether the chain leads to what decided that the program ends itself with a status.
