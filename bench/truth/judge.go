@@ -99,6 +99,17 @@ func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*muta
 	return b.make(ctx, w, m)
 }
 
+// parted says whether the branches at which the run left the way of those that pass name the bug.
+func parted(r *store.Result) string {
+	switch {
+	case !r.Compared:
+		return ""
+	case r.Parted:
+		return "; where it leaves the way of passing runs is the bug, or has a value from there"
+	}
+	return "; where it leaves the way of passing runs is not the bug"
+}
+
 func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of int) error {
 	last, err := b.store.LoadResult(k.ID, way)
 	if err != nil || last != nil && last.Code.Hash == b.code.Hash {
@@ -114,7 +125,7 @@ func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of
 	if r.HoldOut() {
 		b.progress.note("%d/%d: one of the hold-out", i+1, of)
 	} else {
-		b.progress.note("%d/%d: %s %s, %s: %s", i+1, of, k.ID, k.Bug.Operator, way, r.Outcome)
+		b.progress.note("%d/%d: %s %s, %s: %s%s", i+1, of, k.ID, k.Bug.Operator, way, r.Outcome, parted(r))
 	}
 	if text != nil {
 		if err := b.store.SaveReport(k.ID, way, text); err != nil {
@@ -123,6 +134,9 @@ func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of
 	}
 	return b.store.SaveResult(r)
 }
+
+// mostPassing is how many recordings of runs that passed are given.
+const mostPassing = 6
 
 // diagnose has the mutant fail in one way, and judges the report. The same input on the
 // original must not be reported.
@@ -134,7 +148,13 @@ func (b *bench) diagnose(ctx context.Context, k *mutant.Kept, way ways.Way) (*st
 		return nil, nil, err
 	}
 	r.Twin = twin != nil
-	f, err := b.tool.Reproduce(ctx, way, ways.Program{Path: k.Program, Run: k.Run, Attempts: k.Attempts()}, dir)
+	p := ways.Program{Path: k.Program, Run: k.Run, Attempts: k.Attempts()}
+	if way == ways.Passing {
+		if p.Passes, err = k.PassingRuns(ctx, b.folders, mostPassing); err != nil {
+			return nil, nil, err
+		}
+	}
+	f, err := b.tool.Reproduce(ctx, way, p, dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -154,8 +174,9 @@ func (b *bench) diagnose(ctx context.Context, k *mutant.Kept, way ways.Way) (*st
 		return nil, nil, err
 	default:
 		r.Score, r.Headline = score.Judge(doc.Case, &k.Answer), score.HeadlineOf(doc.Case)
+		r.Compared, r.Parted = score.Parted(doc.Case, &k.Answer)
 	}
-	if way != ways.Recording {
+	if way != ways.Recording && way != ways.Passing {
 		return r, text, limit.Empty(dir) // cores are large
 	}
 	return r, text, nil

@@ -1,6 +1,11 @@
 package score
 
-import "diagnose/evidence"
+import (
+	"slices"
+
+	"diagnose/bench/truth/mutant"
+	"diagnose/evidence"
+)
 
 // Headline is what the first sentence of a report rests on.
 type Headline struct {
@@ -22,4 +27,14 @@ func HeadlineOf(c *evidence.Case) *Headline {
 		h.Kind, h.Basis, h.Proof, h.Experiment = first.Kind, first.Basis, first.Proof, first.Supported()
 	}
 	return h
+}
+
+// Parted reports whether a report names branches at which the run left the way of passing runs, and whether one of them, or where a value
+// came from that it compared, is at the bug or the first violation.
+func Parted(c *evidence.Case, answer *mutant.Answer) (compared, right bool) {
+	if c.Diagnosis == nil {
+		return false, false
+	}
+	list := sites(c.Diagnosis.Divergences)
+	return len(list) > 0, slices.ContainsFunc(list, target{answer}.right)
 }

@@ -171,3 +171,25 @@ func TestHeadlineOf(t *testing.T) {
 		t.Errorf("a report without a cause: %+v", got)
 	}
 }
+
+func TestParted(t *testing.T) {
+	answer := &mutant.Answer{File: "src/a.c", Root: []int{7}}
+	at := func(line int) *evidence.Site { return &evidence.Site{File: "/build/src/a.c", Line: line} }
+	for _, test := range []struct {
+		list            []evidence.Divergence
+		compared, right bool
+	}{
+		{nil, false, false},
+		{[]evidence.Divergence{{Site: at(8)}}, true, false},
+		{[]evidence.Divergence{{Site: at(8)}, {Site: at(7)}}, true, true},
+		{[]evidence.Divergence{{Site: at(8), Origin: []evidence.CauseStep{{Site: at(7)}}}}, true, true},
+	} {
+		compared, right := Parted(&evidence.Case{Diagnosis: &evidence.Diagnosis{Divergences: test.list}}, answer)
+		if compared != test.compared || right != test.right {
+			t.Errorf("%+v: %v, %v", test.list, compared, right)
+		}
+	}
+	if compared, _ := Parted(&evidence.Case{}, answer); compared {
+		t.Error("without a diagnosis nothing is compared")
+	}
+}

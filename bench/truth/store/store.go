@@ -28,6 +28,9 @@ type Result struct {
 	score.Score
 	// Headline is that of the report; nil: there is no report.
 	Headline *score.Headline `json:"headline,omitempty"`
+	// Compared says that the report has branches at which the run left the way of passing runs, Parted that one of them is at the bug.
+	Compared bool `json:"compared,omitempty"`
+	Parted   bool `json:"parted,omitempty"`
 	// Twin says that the original was reported.
 	Twin bool `json:"twin,omitempty"`
 	// Seconds is how long the diagnosis took.

@@ -26,12 +26,14 @@ const (
 	Core      Way = "core"
 	Agent     Way = "agent"
 	Recording Way = "recording"
+	// Passing is a recording, with recordings of runs that passed on other inputs.
+	Passing Way = "recording+passing"
 	// Kept is the recording of an earlier Recording, which is diagnosed again. It is not one of All.
 	Kept Way = "kept"
 )
 
 // All are the ways in the order of their cost.
-var All = []Way{Core, Agent, Recording}
+var All = []Way{Core, Agent, Recording, Passing}
 
 // Tool is the diagnose that is measured.
 type Tool struct {
@@ -54,8 +56,8 @@ const (
 type Failing struct {
 	// Core is the path of a core, Recording that of a recording; one of them is set.
 	Core, Recording string
-	// Passing is the recording of a run that passed; empty: there is none.
-	Passing string
+	// Passing are the recordings of runs that passed.
+	Passing []string
 }
 
 // Program is a program with an input.
@@ -64,10 +66,15 @@ type Program struct {
 	Run  source.Run
 	// Attempts is how many runs a failure may need: more than one for threads.
 	Attempts int
+	// Passes are inputs that it passes on, for the way Passing.
+	Passes []source.Run
 }
 
 // Reproduce runs a program in an empty directory. It is nil if the program does not fail.
 func (t *Tool) Reproduce(ctx context.Context, way Way, p Program, dir string) (*Failing, error) {
+	if way == Passing {
+		return t.reproduceWithPassing(ctx, p, dir)
+	}
 	attempts := p.Attempts
 	if way == Recording {
 		attempts = 1 // record repeats the run itself
@@ -79,6 +86,25 @@ func (t *Tool) Reproduce(ctx context.Context, way Way, p Program, dir string) (*
 		}
 	}
 	return nil, nil
+}
+
+// reproduceWithPassing records the program on the input that it fails on, and on those that it passes on.
+func (t *Tool) reproduceWithPassing(ctx context.Context, p Program, dir string) (*Failing, error) {
+	f, err := t.Reproduce(ctx, Recording, p, dir)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	for i, run := range p.Passes {
+		c := t.command(Recording, Program{Path: p.Path, Run: run}, dir)
+		c.Args = slices.Insert(c.Args, 1, "--all")
+		c.Args[slices.Index(c.Args, "--output")+1] = filepath.Join(dir, "passing", strconv.Itoa(i))
+		if _, err := limit.Run(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "passing", "*", "*-passed"))
+	f.Passing = append(f.Passing, found...)
+	return f, err
 }
 
 // attempt runs the program once. A run that hung was ended by us: that is no failure, and the
@@ -146,7 +172,7 @@ func recorded(dir string) (*Failing, error) {
 	for _, path := range found {
 		switch {
 		case strings.HasSuffix(path, "-passed"):
-			f.Passing = path
+			f.Passing = append(f.Passing, path)
 		case strings.HasSuffix(path, "-SIGXCPU"), strings.HasPrefix(filepath.Base(path), "."):
 			// Our limit, or a recording that was not finished.
 		case f.Recording == "":
@@ -208,8 +234,8 @@ func (t *Tool) arguments(f *Failing, report string) []string {
 		return append(args, "--core", f.Core)
 	}
 	args = append(args, "--time", (t.Limit * 3 / 4).String(), "--recording", f.Recording)
-	if f.Passing != "" {
-		args = append(args, "--passing", f.Passing)
+	for _, passing := range f.Passing {
+		args = append(args, "--passing", passing)
 	}
 	return args
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -31,14 +32,27 @@ for n in ` + names + `; do mkdir -p "$3/$n"; done
 func TestReproduceRecording(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "recording")
 	f, err := tool(t, recorder("p-0001-passed p-0002-SIGSEGV")).Reproduce(t.Context(), Recording, Program{Path: "/bin/true"}, dir)
-	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-SIGSEGV" || filepath.Base(f.Passing) != "p-0001-passed" {
+	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-SIGSEGV" || len(f.Passing) != 1 || filepath.Base(f.Passing[0]) != "p-0001-passed" {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if again, err := Recorded(filepath.Dir(dir)); err != nil || *again != *f {
+	if again, err := Recorded(filepath.Dir(dir)); err != nil || !reflect.DeepEqual(again, f) {
 		t.Errorf("Recorded finds %+v, %v", again, err)
 	}
 	if f, err := tool(t, recorder("p-0001-passed")).Reproduce(t.Context(), Recording, Program{Path: "/bin/true"}, dir); err != nil || f != nil {
 		t.Errorf("a run that passed: %+v, %v", f, err)
+	}
+}
+
+func TestReproducePassing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "recording")
+	p := Program{Path: "/bin/true", Passes: []source.Run{{Args: []string{"a"}}, {Args: []string{"b"}}}}
+	script := `if [ "$2" = --all ]; then mkdir -p "$4/p-0001-passed"; else mkdir -p "$3/p-0002-exit-1"; fi`
+	f, err := tool(t, script).Reproduce(t.Context(), Passing, p, dir)
+	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-exit-1" || len(f.Passing) != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if f, err := tool(t, "exit 0").Reproduce(t.Context(), Passing, p, dir); err != nil || f != nil {
+		t.Errorf("it does not fail: %+v, %v", f, err)
 	}
 }
 
@@ -90,8 +104,8 @@ echo '{"schema_version": "2.0", "case": {"failure": {"kind": "abort"}}}' > "$out
 
 func TestArguments(t *testing.T) {
 	tool := Tool{Limit: time.Minute}
-	got := strings.Join(tool.arguments(&Failing{Recording: "r", Passing: "p"}, "out"), " ")
-	if got != "crash --format json --output out --time 45s --recording r --passing p" {
+	got := strings.Join(tool.arguments(&Failing{Recording: "r", Passing: []string{"p", "q"}}, "out"), " ")
+	if got != "crash --format json --output out --time 45s --recording r --passing p --passing q" {
 		t.Error(got)
 	}
 }
