@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,18 +16,22 @@ import (
 // mostDivergences is how many branches are told.
 const mostDivergences = 6
 
+// errNoBranches says that nothing was compared.
+var errNoBranches = errors.New("no branch was compared with passing runs: no trace of the end of the run has those on which it depends")
+
 // divergences compares the branches on which the end of the failing run depends, where it gave up by itself, with those of passing runs.
 // The failing run's dynamic slice says which branches these are, so a difference that does not flow into the failure is not told.
+// A proved cause needs no such difference.
 func (w *work) divergences() error {
-	if len(w.Passing) == 0 || !w.gaveUp() {
+	if len(w.Passing) == 0 || !w.gaveUp() || proved(w.out.Causes) {
 		return nil
 	}
 	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
-		return nil // the search for memory errors has told why
+		return errNoBranches
 	}
 	r := w.exact.reasons()
 	if r == nil || len(r.Conditions) == 0 {
-		return nil
+		return errNoBranches
 	}
 	list := slices.Clone(r.Conditions)
 	slices.SortStableFunc(list, func(a, b provenance.Condition) int { return a.Step - b.Step })
@@ -134,5 +139,9 @@ func (w *work) leadOfDivergence() {
 	}
 	story := append(slices.Clone(d.Origin), w.exact.step(d.Text, d.Site))
 	lead := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBranch, Site: d.Site, Story: story, Proof: evidence.Replayed, Open: evidence.OpenOtherWay, Summary: d.Text}
+	if slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Open == evidence.OpenUntested }) {
+		w.out.Causes = append(w.out.Causes, lead) // another order of accesses may have made the branch go otherwise
+		return
+	}
 	w.out.Causes = append([]evidence.Cause{lead}, w.out.Causes...)
 }
