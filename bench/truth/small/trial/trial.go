@@ -158,7 +158,7 @@ func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug
 			return nil, err
 		}
 		if path != "" && passed(path) {
-			f.Passing = path
+			f.Passing = []string{path}
 		}
 	}
 	return f, nil
