@@ -67,7 +67,7 @@ var allowed = map[string]string{
 	"probe":                    "image image/debuginfo image/expression image/unwind image/value replay replay/record replay/record/eventlog watchtrace probe/blocks probe/declare probe/sandbox",
 	"ask":                      "agent image image/debuginfo image/expression image/unwind image/value image/x86 probe replay replay/record replay/record/eventlog watchtrace",
 	"ask/show":                 "ask reports",
-	"debug":                    "image/x86 replay replay/record",
+	"debug":                    "image/x86 replay replay/record replay/record/eventlog",
 	"debug/gdbserver":          "debug image replay",
 	"probe/blocks":             "",
 	"probe/declare":            "image/debuginfo image/value",

@@ -15,6 +15,9 @@ func (s *Session) BackStep(thread uint32) (Stop, error) {
 		return s.stop, err
 	}
 	stop := s.stop
+	if s.at.AtSignal() && thread == stop.Thread {
+		return s.backFromSignal()
+	}
 	if thread != stop.Thread {
 		return s.stop, fmt.Errorf("debug: only thread %d, which the program stopped for, can be stepped backwards here", stop.Thread)
 	}
@@ -39,9 +42,14 @@ const (
 	mostSteps = 100_000
 )
 
-// before returns the position of the instruction that a thread executed before it arrived at a Moment with a PC.
+// before returns the position of the instruction that a thread executed before it arrived at a Moment, which has a PC or is a
+// signal at the end of a call.
 func (s *Session) before(m evidence.Moment) (Position, error) {
-	for from := m; ; from.Ordinal-- {
+	from := m
+	if m.PC == 0 {
+		from.Ordinal--
+	}
+	for ; ; from.Ordinal-- {
 		if from.Ordinal == 0 || from.Ordinal < s.first.Ordinal {
 			return Position{}, ErrBegin
 		}
@@ -62,13 +70,18 @@ func (s *Session) before(m evidence.Moment) (Position, error) {
 // stepUpTo steps the Moment's thread from an anchor before it to the Moment. It returns the position before the last of
 // these steps, and their number; 0: the anchor is the Moment.
 func (s *Session) stepUpTo(anchor Position, m evidence.Moment, most int) (Position, int, error) {
-	l, stop, err := s.travel(&route{to: anchor})
+	r := &route{to: anchor}
+	if m.PC == 0 {
+		r.signals = map[evidence.Moment]bool{m: true}
+	}
+	l, stop, err := s.travel(r)
 	if err != nil {
 		return Position{}, 0, err
 	}
 	defer l.close()
 	isThere := func() bool {
-		return stop.Thread == m.Thread && stop.Ordinal == m.Ordinal && stop.PC == uint64(m.PC)
+		at := stop.PC == uint64(m.PC) || m.PC == 0 && stop.Kind == replay.StopEvent
+		return at && stop.Thread == m.Thread && stop.Ordinal == m.Ordinal
 	}
 	if stop.Ordinal > m.Ordinal || len(anchor.Legs) == 0 && isThere() {
 		return Position{}, 0, nil
@@ -86,6 +99,9 @@ func (s *Session) stepUpTo(anchor Position, m evidence.Moment, most int) (Positi
 	}
 	if most > fewSteps {
 		return Position{}, 0, fmt.Errorf("debug: the instruction before is more than %d instructions after any that is known", most)
+	}
+	if m.PC == 0 {
+		return Position{}, 0, fmt.Errorf("debug: the call that ends with the signal is more than %d instructions after an event", most)
 	}
 	candidates, err := s.predecessors(l, m)
 	if err != nil {

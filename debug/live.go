@@ -21,6 +21,8 @@ type live struct {
 	// ended is closed when the replay has ended, with err.
 	ended chan struct{}
 	err   error
+	// signals are those at which it stops, of the ones that are still to come.
+	signals SignalSet
 }
 
 // Stop is where and why the program has stopped.

@@ -13,6 +13,8 @@ type Position struct {
 	End bool
 	// Event is the last event of a thread, as a Moment without a PC: the thread's first instruction of the program after it.
 	Event evidence.Moment
+	// Signal: the event is a signal, and the position before the first instruction of its handler.
+	Signal bool
 	// Legs lead from there to the position.
 	Legs []Leg
 }
@@ -52,11 +54,14 @@ func PositionOf(m evidence.Moment) Position {
 	return p
 }
 
+// AtSignal reports whether the handler of a signal is to begin at the position.
+func (p *Position) AtSignal() bool { return p.Signal && len(p.Legs) == 0 }
+
 // Moment returns the position as a Moment, if it has that form.
 func (p *Position) Moment() (evidence.Moment, bool) {
 	m := p.Event
 	switch {
-	case p.End || p.Event.Thread == 0:
+	case p.End || p.Signal || p.Event.Thread == 0:
 		return m, false
 	case len(p.Legs) == 0:
 		return m, true
@@ -69,7 +74,7 @@ func (p *Position) Moment() (evidence.Moment, bool) {
 
 // Steps returns the position after n more instructions of a thread.
 func (p *Position) Steps(thread uint32, n uint64) Position {
-	q := Position{Event: p.Event, Legs: slices.Clone(p.Legs)}
+	q := Position{Event: p.Event, Signal: p.Signal, Legs: slices.Clone(p.Legs)}
 	if n == 0 {
 		return q
 	}
@@ -83,7 +88,7 @@ func (p *Position) Steps(thread uint32, n uint64) Position {
 
 // then returns the position at the end of one more leg. from is the pc before it.
 func (p *Position) then(leg Leg, from evidence.Addr) Position {
-	q := Position{Event: p.Event, Legs: slices.Clone(p.Legs)}
+	q := Position{Event: p.Event, Signal: p.Signal, Legs: slices.Clone(p.Legs)}
 	n := len(q.Legs)
 	last := func(back int) *Leg {
 		if n < back {
@@ -114,7 +119,7 @@ func (p *Position) back(thread uint32) (Position, bool) {
 	if n == 0 || p.Legs[n-1].Kind != LegSteps || p.Legs[n-1].Thread != thread {
 		return Position{}, false
 	}
-	q := Position{Event: p.Event, Legs: slices.Clone(p.Legs)}
+	q := Position{Event: p.Event, Signal: p.Signal, Legs: slices.Clone(p.Legs)}
 	if q.Legs[n-1].Count--; q.Legs[n-1].Count == 0 {
 		q.Legs = q.Legs[:n-1]
 	}

@@ -16,6 +16,10 @@ type route struct {
 	// base is in force all the way. seen is called at its stops before the position.
 	base replay.DebugPlan
 	seen func(*replay.DebugStop) error
+	// signals are events at which it also stops.
+	signals map[evidence.Moment]bool
+	// handler is that of the position's event, if it is a signal.
+	handler evidence.Addr
 	// counts, if its PC is not 0, has the arrivals of its thread at PC counted since the event: Count is their
 	// number at the end.
 	counts evidence.Moment
@@ -54,6 +58,12 @@ func (r *route) events() []evidence.Moment {
 	}
 	if e := r.to.Event; e.Thread != 0 && !slices.Contains(list, e) {
 		list = append(list, e)
+	}
+	others := list
+	for e := range r.signals {
+		if !slices.Contains(others, e) {
+			list = append(list, e)
+		}
 	}
 	if r.marks == nil || r.seen != nil {
 		return list
@@ -153,7 +163,7 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 		return plan, true, nil
 	case event && !r.started && r.reaches(s, r.to.Event):
 		r.started = true
-		if len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment {
+		if !r.to.Signal && (len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment) {
 			// The first instruction after the event is the start of the other legs.
 			r.legs = append([]Leg{{Kind: LegSteps, Thread: r.to.Event.Thread, Count: 1}}, r.to.Legs...)
 		} else {
@@ -341,6 +351,9 @@ func (r *route) plan() replay.DebugPlan {
 		plan.Until = replay.Arrivals{Thread: l.Thread, PC: l.PC, Count: r.left}
 	case LegSteps:
 		plan.Step = l.Thread
+		if r.leg == 0 && r.left == max(l.Count, 1) && l.Thread == r.to.Event.Thread {
+			plan.Handler = r.handler
+		}
 	case LegAccesses:
 		if !slices.Contains(plan.Watches, l.Watch) {
 			plan.Watches = append(slices.Clone(plan.Watches), l.Watch)
@@ -357,7 +370,7 @@ func (r *route) isHit(s *replay.DebugStop) bool {
 	case replay.StopWatch:
 		return s.Watch < len(r.base.Watches)
 	case replay.StopEvent:
-		return false // the thread has not arrived yet
+		return r.signals[evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}]
 	}
 	return slices.Contains(r.base.Breakpoints, s.Moment.PC)
 }

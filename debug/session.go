@@ -25,6 +25,8 @@ type Session struct {
 	// last is the last event of the thread with which the recording ends.
 	last  evidence.Moment
 	marks marks
+	// caught are the recorded signals with handlers, by thread; nil: they were not read yet.
+	caught map[uint32][]caught
 
 	mu sync.Mutex
 	// moving is the replay on its way, for Interrupt; stopped: the way is given up.
@@ -36,6 +38,8 @@ type Session struct {
 type Halts struct {
 	Breakpoints []evidence.Addr
 	Watches     []replay.Watch
+	// Signals stop the program before their handlers.
+	Signals SignalSet
 }
 
 func (h *Halts) plan() replay.DebugPlan {
@@ -126,6 +130,11 @@ func (s *Session) proceed(l *live, plan replay.DebugPlan) (Stop, error) {
 // travel makes a replay that follows a route. The caller ends it.
 func (s *Session) travel(r *route) (*live, Stop, error) {
 	r.marks, r.last = &s.marks, s.last
+	if x, err := s.signalAt(r.to.Event); err != nil {
+		return nil, Stop{}, err
+	} else if x != nil {
+		r.handler = x.handler
+	}
 	again := *r
 	l, stop, err := s.attempt(r)
 	if errors.Is(err, errStages) {
@@ -195,8 +204,18 @@ func (s *Session) Forward(h Halts, step uint32) (Stop, error) {
 	if s.at.End {
 		return s.stop, ErrEnd
 	}
+	if err := s.stopAtSignals(h.Signals); err != nil {
+		return s.stop, err
+	}
 	plan := h.plan()
 	plan.Step = step
+	if s.at.AtSignal() && step == s.at.Event.Thread {
+		x, err := s.signal()
+		if err != nil {
+			return s.stop, err
+		}
+		plan.Handler = x.handler
+	}
 	from := s.stop
 	stop, err := s.proceed(s.live, plan)
 	if err != nil {
@@ -213,6 +232,9 @@ func (p *Position) after(from, stop Stop) Position {
 	switch stop.Kind {
 	case replay.StopEnd:
 		return Position{End: true}
+	case replay.StopEvent:
+		event.Signal = true
+		return event
 	case replay.StopStep:
 		if stop.Thread == from.Thread && stop.Ordinal != from.Ordinal {
 			return event
@@ -251,7 +273,15 @@ func (s *Session) recent(r *recent) error {
 		}
 		r.last = &stop
 	}
-	l, here, err := s.travel(&route{to: s.at, base: plan, seen: func(x *replay.DebugStop) error {
+	signals := map[evidence.Moment]bool{}
+	events, err := s.signalEvents(r.halts.Signals)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		signals[e] = true
+	}
+	l, here, err := s.travel(&route{to: s.at, base: plan, signals: signals, seen: func(x *replay.DebugStop) error {
 		note(x, stopOf(x, &plan))
 		return nil
 	}})
@@ -270,7 +300,7 @@ func (s *Session) recent(r *recent) error {
 }
 
 // Backward continues backwards to the last halt before the position: the process stops before the instruction that
-// has the breakpoint, or that made the access. ErrBegin: there is none, and the session is at the beginning.
+// has the breakpoint, or that made the access, or at the signal. ErrBegin: there is none, and the session is at the beginning.
 func (s *Session) Backward(h Halts) (Stop, error) {
 	r := &recent{halts: h}
 	if err := s.recent(r); err != nil {
@@ -284,7 +314,10 @@ func (s *Session) Backward(h Halts) (Stop, error) {
 	}
 	last := r.last
 	to := PositionOf(evidence.Moment{Thread: last.Thread, Ordinal: last.Ordinal, PC: evidence.Addr(last.PC), Count: last.arrivals})
-	if last.Kind == replay.StopWatch {
+	switch last.Kind {
+	case replay.StopEvent:
+		to = Position{Event: evidence.Moment{Thread: last.Thread, Ordinal: last.Ordinal}, Signal: true}
+	case replay.StopWatch:
 		var err error
 		if to, err = s.beforeAccess(last, r.accesses[last.Watch]); err != nil {
 			return s.stop, err
@@ -383,4 +416,10 @@ func (s *Session) absolute(p Position, stop *Stop) (evidence.Moment, error) {
 
 // Moment returns the position as a Moment of the thread that it stopped for. At the end of the recording the count is
 // that of the arrivals since the event, too.
-func (s *Session) Moment() (evidence.Moment, error) { return s.absolute(s.at, &s.stop) }
+// At a signal it is that event.
+func (s *Session) Moment() (evidence.Moment, error) {
+	if s.at.AtSignal() {
+		return s.at.Event, nil
+	}
+	return s.absolute(s.at, &s.stop)
+}

@@ -48,6 +48,9 @@ type DebugPlan struct {
 	// Step is the number of a thread that stops at the next instruction of the program that it arrives at; 0: none.
 	// The recording library counts as a part of the instruction that enters it.
 	Step uint32
+	// Handler, if it is not 0, is the handler of a signal at whose event the stepped thread has stopped: the step leads to
+	// its first instruction.
+	Handler evidence.Addr
 	// Counted are instructions at which arrivals are counted without a stop.
 	Counted []evidence.Addr
 	// Until, if its PC is not 0, also stops the process.
@@ -228,8 +231,13 @@ func (d *debugging) atEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 
 // follow steps a thread to the next instruction of the program that it arrives at.
 func (d *debugging) follow(t *tracee.Thread, why StopKind) error {
+	return d.followInto(t, why, 0)
+}
+
+// followInto is follow; handler, if it is not 0, is that of a signal that the thread gets.
+func (d *debugging) followInto(t *tracee.Thread, why StopKind, handler evidence.Addr) error {
 	d.stepped, d.why, d.told = t, why, false
-	return d.c.stepper.Follow(t)
+	return d.c.stepper.Follow(t, uint64(handler))
 }
 
 func (d *debugging) each(x *Executed) {
@@ -476,7 +484,7 @@ func (d *debugging) stop(t *tracee.Thread, kind StopKind) error {
 		return err
 	}
 	if x := c.ThreadNumbered(plan.Step); x != nil {
-		err = d.follow(x, StopStep)
+		err = d.followInto(x, StopStep, plan.Handler)
 	} else {
 		err = d.passWatched(t)
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
+	"diagnose/evidence"
 	"diagnose/replay/ptrace"
 )
 
@@ -43,6 +45,41 @@ func (s *DebugStop) Threads() []DebugThread {
 		list = append(list, x)
 	}
 	return list
+}
+
+// StopAtEvents makes the process stop at those of a list of events that have not occurred yet, and at no others.
+func (s *DebugStop) StopAtEvents(events []evidence.Moment) error {
+	ordinals := map[uint32]uint64{}
+	for _, t := range s.c.SortedThreads() {
+		if t.Index == 0 {
+			continue
+		}
+		r, err := s.c.ReadThread(t.Index)
+		if err != nil {
+			return err
+		}
+		ordinals[t.Index] = r.Ordinal
+	}
+	occurred := func(at evidence.Moment) bool { return at.Ordinal <= ordinals[at.Thread] }
+	var hooks []Hook
+	for _, at := range events {
+		if !occurred(at) {
+			hooks = append(hooks, Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal}, debug: true})
+		}
+	}
+	hooks, err := orderHooks(s.c.Stage().Schedule, hooks)
+	if err != nil {
+		return err
+	}
+	queue := s.c.hooks
+	if len(queue.list) > 0 && occurred(queue.list[0].At) {
+		// A thread that has done it is about to say so.
+		hooks = slices.Insert(hooks, 0, queue.list[0])
+	}
+	if queue.list = hooks; len(hooks) == 0 {
+		return s.c.StopAt(0, ^uint64(0))
+	}
+	return s.c.StopAt(hooks[0].At.Thread, hooks[0].At.Ordinal)
 }
 
 // ThreadRegisters returns a thread's registers, as the program has them: the general ones as struct user_regs_struct of

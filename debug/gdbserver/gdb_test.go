@@ -82,3 +82,18 @@ func TestMonitor(t *testing.T) {
 	shows(t, out, "monitor when", `1:\d+:0x[0-9a-f]+`, "leads there", "stopped", `2:\d+`, "no moment", "SIGSEGV", "no address",
 		`4 bytes at 0x[0-9a-f]+ were last stored to by thread 1 at main \(.*total.c:33\), moment 1:\d+:0x`, "no program has memory", "no diagnosis")
 }
+
+// gdb stops at recorded signals before their handlers, in both directions, where the program was interrupted; steps lead into a handler and out
+// of it again. A signal that gdb passes does not stop the program.
+func TestSignals(t *testing.T) {
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run(level, func(t *testing.T) {
+			out := gdb(t, "signals.c", "gcc", level, "handle SIGALRM stop print", "print repaired", "reverse-continue", "info symbol $pc", "stepi", "info symbol $pc", "reverse-stepi", "info symbol $pc",
+				"reverse-continue", "print repaired", "reverse-continue", "print alarms", "reverse-continue",
+				"handle SIGSEGV nostop noprint pass", "continue", "continue", "print repaired", "continue")
+			shows(t, out, `\$1 = 1`, `received signal SIGUSR1`, `kill \+ `, `on_usr`, `received signal SIGUSR1`, `kill \+ `,
+				`received signal SIGSEGV`, `\$2 = 0`, `received signal SIGALRM`, `\$3 = 0`, `received signal SIGUSR1`,
+				`received signal SIGALRM`, `received signal SIGUSR1`, `\$4 = 1`)
+		})
+	}
+}

@@ -78,3 +78,18 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// gdb's numbers of signals differ from each other, but for those that gdb does not know.
+func TestSignalNumbers(t *testing.T) {
+	of := map[int]int{}
+	for signal := 1; signal <= 64; signal++ {
+		n := gdbSignal(signal)
+		if before := of[n]; before != 0 {
+			t.Errorf("signals %d and %d are gdb's %d", before, signal, n)
+		}
+		of[n] = signal
+	}
+	if of[unknownSignal] != 16 { // SIGSTKFLT
+		t.Errorf("gdb does not know signal %d", of[unknownSignal])
+	}
+}

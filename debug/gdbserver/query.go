@@ -17,9 +17,11 @@ func (s *Server) query(ctx context.Context, packet string) (string, error) {
 	switch name {
 	case "qSupported":
 		return fmt.Sprintf("PacketSize=%x;QStartNoAckMode+;vContSupported+;swbreak+;hwbreak+;ReverseStep+;ReverseContinue+;"+
-			"qXfer:features:read+;qXfer:threads:read+;qXfer:auxv:read+;qXfer:exec-file:read+", mostPacket), nil
+			"QPassSignals+;qXfer:features:read+;qXfer:threads:read+;qXfer:auxv:read+;qXfer:exec-file:read+", mostPacket), nil
 	case "QStartNoAckMode", "qSymbol":
 		return "OK", nil
+	case "QPassSignals":
+		return s.passSignals(arguments)
 	case "qAttached":
 		return "1", nil
 	case "qC":

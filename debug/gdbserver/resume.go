@@ -49,7 +49,7 @@ func (s *Server) forward(step uint32, within span) (string, error) {
 		s.gone = true
 		return s.moved(nil)
 	}
-	halts := s.points.halts()
+	halts := s.halts()
 	for {
 		stop, err := s.Session.Forward(halts, step)
 		if err != nil {
@@ -59,6 +59,13 @@ func (s *Server) forward(step uint32, within span) (string, error) {
 			return s.moved(nil)
 		}
 	}
+}
+
+// halts are where gdb wants the program to stop.
+func (s *Server) halts() debug.Halts {
+	h := s.points.halts()
+	h.Signals = s.signals
+	return h
 }
 
 func (s *Server) atBreakpoint(pc uint64) bool {
@@ -75,7 +82,7 @@ func (s *Server) backward(how string) (string, error) {
 	var err error
 	switch how {
 	case "c":
-		_, err = s.Session.Backward(s.points.halts())
+		_, err = s.Session.Backward(s.halts())
 	case "s":
 		_, err = s.Session.BackStep(s.Session.Stop().Thread)
 	default:

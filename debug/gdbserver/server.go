@@ -29,6 +29,8 @@ type Server struct {
 	// selected is the thread of g, p and m, as gdb's H packet says.
 	selected uint32
 	points   points
+	// signals are those that stop the program before their handlers.
+	signals debug.SignalSet
 	// reason is added to the next stop reply.
 	reason string
 	// gone: the stop is where the user wanted to go.
@@ -330,6 +332,14 @@ func (s *Server) stopReply() (string, error) {
 		signal = gdbSignal(stop.Signal)
 	case stop.Kind == replay.StopInterrupt:
 		signal = 2
+	case stop.Kind == replay.StopEvent && s.reason == "":
+		number, err := s.Session.Signal()
+		if err != nil {
+			return "", err
+		}
+		if number != 0 {
+			signal = gdbSignal(number)
+		}
 	}
 	reason := s.reason
 	s.reason = ""
@@ -351,17 +361,4 @@ func (s *Server) stopReply() (string, error) {
 	}
 	value := func(index int) string { return hex.EncodeToString(f.general[8*index : 8*index+8]) }
 	return fmt.Sprintf("T%02x%s06:%s;07:%s;10:%s;thread:%x;", signal, reason, value(indexRBP), value(indexRSP), value(indexRIP), stop.Thread), nil
-}
-
-// gdbSignal is gdb's number of a signal (gdb's include/gdb/signals.def); of one without a number of its own that of an
-// unknown one.
-func gdbSignal(signal int) int {
-	own := map[int]int{7: 10, 10: 30, 12: 31, 31: 12, 17: 20, 18: 19, 19: 17, 20: 18, 23: 16, 29: 23, 30: 32}
-	switch n, differs := own[signal]; {
-	case differs:
-		return n
-	case signal <= 15 || signal >= 21 && signal <= 28:
-		return signal
-	}
-	return 143
 }

@@ -8,8 +8,9 @@ import (
 
 // Follow starts stepping a stopped thread from where it is, for a debugger. Each is called for the next
 // instruction of the program that the thread arrives at: after the one at which it is, or where it leaves the
-// library.
-func (st *Stepper) Follow(t *tracee.Thread) error {
+// library. There that is the instruction after the call, or handler, if it is not 0: the first instruction of the handler
+// of a signal that the thread gets.
+func (st *Stepper) Follow(t *tracee.Thread, handler uint64) error {
 	if t.Final != nil {
 		return nil // it stays where it is
 	}
@@ -23,7 +24,10 @@ func (st *Stepper) Follow(t *tracee.Thread) error {
 	}
 	s := &state{to: math.MaxUint64, low: tracee.StackLow(r), top: r.StackHigh, ordinal: math.MaxUint64}
 	st.threads[t] = s
-	if r.Inside != 0 {
+	switch {
+	case r.Inside != 0 && handler != 0:
+		return st.runUpTo(t, handler)
+	case r.Inside != 0:
 		return st.runUpTo(t, regs.Rip)
 	}
 	if err := st.noteEvent(t); err != nil {

@@ -340,6 +340,8 @@ func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 	if !s.within {
 		if maps, err := tracee.ReadMaps(st.process.PID); err != nil {
 			return err
+		} else if to, returned := st.handlerReturn(s, regs); returned && maps.Executable(to) && !maps.Executable(back[0]) {
+			return st.runUpTo(t, to)
 		} else if !maps.Executable(back[0]) {
 			s.within = true // it was not called, and is stepped to where it is left
 			return nil
@@ -351,6 +353,19 @@ func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 		s.started = true
 	}
 	return st.runUpTo(t, back...)
+}
+
+// handlerReturn returns where a thread continues that has returned from a signal's handler into the library: there the
+// context, which says it, is at the stack pointer (struct ucontext of sys/ucontext.h).
+func (st *Stepper) handlerReturn(s *state, regs *ptrace.Registers) (to uint64, returned bool) {
+	const interrupted = 168
+	inst := st.instruction(s.last)
+	var word [8]byte
+	if inst == nil || inst.Flow != x86.FlowReturn {
+		return 0, false
+	}
+	_, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp+interrupted))
+	return binary.LittleEndian.Uint64(word[:]), err == nil
 }
 
 // leaveEngine runs a thread that is in the engine's entries at full speed to where it leaves them.

@@ -90,11 +90,40 @@ func (p *Process) ProgramRegisters(t *Thread) (ptrace.Registers, error) {
 // the pc is that in the program's own text.
 func (p *Process) NamedRegisters(t *Thread) (ptrace.Registers, error) {
 	regs, frame, err := p.registersAndFrame(t)
-	if frame != nil && (frame.Kind == agent.EntrySyscall || frame.Kind == agent.EntryInsn) {
+	switch {
+	case err != nil || frame == nil || frame.Kind != agent.EntrySyscall && frame.Kind != agent.EntryInsn:
+	case frame.R11 != frame.RFlags || frame.RCX != frame.RIP:
 		regs.Rip = frame.R11
+	case frame.Kind == agent.EntrySyscall: // the call is done, as the instruction leaves rcx and r11
+		regs.Rip, err = p.outOfStub(frame)
 	}
 	return regs, err
 }
+
+// outOfStub returns the pc in the program's own text of a thread that leaves a stub (struct dg_stub in
+// agent/src/engine/engine.h): after the system call, or before it if it is made again.
+func (p *Process) outOfStub(f *agent.RawFrame) (uint64, error) {
+	const load, call = 7, 2 // the bytes of lea info(%rip),%rcx, with which a stub begins, and of syscall
+	var code [load]byte
+	if _, err := p.ReadMemory(evidence.Addr(f.Origin), code[:]); err != nil {
+		return 0, fmt.Errorf("replay: stub at %#x: %w", f.Origin, err)
+	}
+	distance := int32(binary.LittleEndian.Uint32(code[3:]))
+	info, err := ReadStruct[rawStub](p.Memory, f.Origin+load+uint64(int64(distance)))
+	if err != nil {
+		return 0, fmt.Errorf("replay: stub at %#x: %w", f.Origin, err)
+	}
+	switch {
+	case code[0] != 0x48 || code[1] != 0x8d || code[2] != 0x0d || info.Origin != f.Origin:
+		return 0, fmt.Errorf("replay: there is no stub at %#x", f.Origin)
+	case f.RIP == f.Origin:
+		return info.Resume - call, nil
+	}
+	return info.Resume, nil
+}
+
+// rawStub is struct dg_stub of agent/src/engine/engine.h.
+type rawStub struct{ Go, Resume, Origin, Skip, Kind uint64 }
 
 func (p *Process) registersAndFrame(t *Thread) (ptrace.Registers, *agent.RawFrame, error) {
 	if t.Final != nil {
