@@ -130,6 +130,7 @@ var allowed = map[string]string{
 	"bench/load":                "",
 	"bench/collect":             "",
 	"bench/delta":               "delta patterns",
+	"bench/flow":                "bench/load flow replay replay/record replay/recorder",
 	"bench/fleet":               "corpus corpus/nightly fleet/engine fleet/work reports",
 	"bench/frames":              "",
 	"bench/leaks":               "",

@@ -60,7 +60,7 @@ func traceOf(t *testing.T, rec *record.Recording, windows map[uint32]replay.Step
 	return x, err
 }
 
-// compareAhead compares what is executed in copies of the code with single steps, and returns how many instructions
+// compareAhead compares the instructions of copies of the code with single steps, and returns how many instructions
 // were compared, and how many of them were executed in copies.
 func compareAhead(t *testing.T, rec *record.Recording, windows map[uint32]replay.StepWindow, most uint64) (compared, copied int) {
 	t.Helper()
