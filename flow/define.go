@@ -68,15 +68,15 @@ func (t *Trace) Define(l Location, n int) Definition {
 // defineRegister goes back through the steps of the thread.
 func (t *Trace) defineRegister(l Location, n int) Definition {
 	at := int32(n)
-	if t.steps[n].thread == l.Thread {
-		at = t.steps[n].previous
+	if t.steps.at(n).thread == l.Thread {
+		at = t.steps.at(n).previous
 	} else {
-		for at--; at >= 0 && t.steps[at].thread != l.Thread; {
+		for at--; at >= 0 && t.steps.at(int(at)).thread != l.Thread; {
 			at--
 		}
 	}
-	for ; at >= 0; at = t.steps[at].previous {
-		s := &t.steps[at]
+	for ; at >= 0; at = t.steps.at(int(at)).previous {
+		s := t.steps.at(int(at))
 		if s.library {
 			if d, changed := t.throughLibrary(l, int(at)); changed {
 				return d
@@ -97,7 +97,7 @@ func (t *Trace) defineRegister(l Location, n int) Definition {
 // throughLibrary says what a step in the library did to a register. A register that has its old value was not
 // changed, or saved and restored; vectors are only kept by system calls.
 func (t *Trace) throughLibrary(l Location, n int) (d Definition, changed bool) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	if s.called == notExecuted {
 		return d, false
 	}
@@ -106,7 +106,7 @@ func (t *Trace) throughLibrary(l Location, n int) (d Definition, changed bool) {
 		return d, s.called != 0
 	}
 	if s.previous >= 0 {
-		before := &t.steps[s.previous]
+		before := t.steps.at(int(s.previous))
 		if i := t.instructions[before.pc]; !before.library && before.general[l.Num] == s.general[l.Num] && (i.inst == nil || !i.inst.Writes(x86.Reg(l.Num)) || i.inst.Flow != x86.FlowNext) && x86.Reg(l.Num) != x86.RAX {
 			return d, false
 		}
@@ -151,7 +151,7 @@ func (t *Trace) defineMemory(l Location, n int) Definition {
 
 // made says how an instruction made bytes of l; ok is false if it did not.
 func (t *Trace) made(l Location, n int) (d Definition, ok bool) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	i := t.instructions[s.pc]
 	if i == nil || i.inst == nil {
 		return Definition{At: n, Part: l}, true
@@ -268,7 +268,7 @@ func (s *step) address(o *x86.Operand) (evidence.Addr, bool) {
 
 // Address is the address of operand k of the instruction of step n.
 func (t *Trace) Address(n, k int) (evidence.Addr, bool) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	if s.library || t.instructions[s.pc] == nil || t.instructions[s.pc].inst == nil {
 		return 0, false
 	}

@@ -64,12 +64,12 @@ func (h *heap) before(addr evidence.Addr) *Object {
 // note takes a call of the recording library, if it is one of the heap's. The arguments are the registers
 // at the call, the last instruction before it.
 func (h *heap) note(t *Trace, n int) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	name := t.calls[s.called]
 	if s.called == 0 || s.previous < 0 || name == "" {
 		return
 	}
-	a := &t.steps[s.previous].general
+	a := &t.steps.at(int(s.previous)).general
 	result := evidence.Addr(s.general[x86.RAX])
 	first, second := a[x86.RDI], a[x86.RSI]
 	switch {

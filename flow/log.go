@@ -9,7 +9,7 @@ import (
 func (t *Trace) readLog(log *eventlog.Log, windows map[uint32]replay.StepWindow) {
 	for thread, last := range t.last {
 		for e, err := range log.Events(thread) {
-			if err != nil || e.Ordinal > t.steps[last].ordinal {
+			if err != nil || e.Ordinal > t.steps.at(int(last)).ordinal {
 				break // of a damaged log the events up to there are known
 			}
 			if e.Ordinal >= windows[thread].From {

@@ -92,12 +92,17 @@ func (q *Request) windows(log *eventlog.Log) map[uint32]replay.StepWindow {
 
 // recorder makes a trace of what a replay reports.
 type recorder struct {
-	trace    *Trace
+	trace *Trace
+	// latest is the step that was added last, and its instruction.
+	latest      step
+	instruction *instruction
+	// known are some of the trace's instructions, by the low bits of their addresses.
+	known    [1 << 12]*instruction
 	progress func(uint64)
 }
 
 func newRecorder(progress func(uint64)) *recorder {
-	return &recorder{progress: progress, trace: &Trace{last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event][]eventlog.MemoryChange{}}}
+	return &recorder{progress: progress, trace: &Trace{steps: newSteps(), last: map[uint32]int32{}, instructions: map[uint64]*instruction{}, calls: map[evidence.Addr]string{}, outputs: map[event][]output{}, mappings: map[event][]eventlog.MemoryChange{}}}
 }
 
 // each takes the next instruction of a thread.
@@ -107,33 +112,53 @@ func (r *recorder) each(x *replay.Executed) {
 	if !known {
 		previous = -1
 	}
-	if x.Again && known && !t.steps[previous].library && t.steps[previous].pc == x.PC {
+	before := &r.latest
+	if known && int(previous) != t.steps.len()-1 {
+		before = t.steps.at(int(previous))
+	}
+	if x.Again && known && !before.library && before.pc == x.PC {
 		// It was preempted before it; the instruction takes place now.
-		t.steps[previous].pc, t.steps[previous].library = 0, true
-		t.steps[previous].called = notExecuted
+		dropped := *before
+		dropped.pc, dropped.library, dropped.called = 0, true, notExecuted
+		t.steps.change(int(previous), dropped)
+		before = &dropped
 	}
 	s := step{pc: x.PC, general: x.General, fsBase: x.FSBase, gsBase: x.GSBase, thread: x.Thread, previous: previous, ordinal: x.Ordinal}
-	if known && r.interrupted(&t.steps[previous], x) {
+	if known && r.interrupted(before, x) {
 		gap := s
 		gap.library, gap.called = true, evidence.Addr(x.Called)
-		t.steps = append(t.steps, gap)
-		s.previous = int32(len(t.steps) - 1)
+		t.steps.add(&gap)
+		s.previous = int32(t.steps.len() - 1)
 		if x.Called != 0 {
 			t.calls[gap.called] = ""
 		}
 	}
-	if t.instructions[x.PC] == nil {
-		t.instructions[x.PC] = newInstruction(x.Inst)
-	}
+	r.instruction = r.instructionAt(x)
 	s.holds = x.Holds
 	if !x.Ahead && x.Inst != nil {
 		s.holds, _ = transfer.Holds(x.Inst.Op, x.Flags)
 	}
-	t.last[x.Thread] = int32(len(t.steps))
-	t.steps = append(t.steps, s)
-	if n := len(t.steps); r.progress != nil && n%4096 == 0 {
+	t.last[x.Thread] = int32(t.steps.len())
+	t.steps.add(&s)
+	r.latest = s
+	if n := t.steps.len(); r.progress != nil && n%4096 == 0 {
 		r.progress(uint64(n))
 	}
+}
+
+// instructionAt is the description of an executed instruction.
+func (r *recorder) instructionAt(x *replay.Executed) *instruction {
+	slot := &r.known[x.PC%uint64(len(r.known))]
+	if i := *slot; i != nil && i.inst == x.Inst && x.Inst != nil && x.Inst.PC == x.PC {
+		return i
+	}
+	i := r.trace.instructions[x.PC]
+	if i == nil {
+		i = newInstruction(x.Inst)
+		r.trace.instructions[x.PC] = i
+	}
+	*slot = i
+	return i
 }
 
 // notExecuted is the function of a step that did not take place.
@@ -145,7 +170,10 @@ func (r *recorder) interrupted(before *step, x *replay.Executed) bool {
 	if x.Called != 0 || before.ordinal != x.Ordinal || before.called == notExecuted {
 		return true
 	}
-	i := r.trace.instructions[before.pc]
+	i := r.instruction
+	if before != &r.latest {
+		i = r.trace.instructions[before.pc]
+	}
 	if i == nil || i.inst == nil {
 		return true
 	}
@@ -197,15 +225,14 @@ func (r *recorder) atEnd(s *replay.Stopped) error {
 // finish makes the indices.
 func (t *Trace) finish() {
 	t.written = map[uint64][]int32{}
-	for n := range t.steps {
-		s := &t.steps[n]
+	t.steps.all(func(n int, s *step) {
 		if s.library {
 			t.addLibrary(n)
-			continue
+			return
 		}
 		i := t.instructions[s.pc]
 		if i == nil || !i.memory {
-			continue
+			return
 		}
 		for k := range i.transfers {
 			if to := i.transfers[k].To; to.Space == transfer.Memory && t.happens(s, i) {
@@ -214,7 +241,7 @@ func (t *Trace) finish() {
 				}
 			}
 		}
-	}
+	})
 	slices.SortStableFunc(t.ranges, func(a, b writtenRange) int { return int(a.at - b.at) })
 }
 
@@ -230,13 +257,13 @@ func (t *Trace) addWrite(n int, l Location) {
 
 // addLibrary notes what a step in the library did to memory.
 func (t *Trace) addLibrary(n int) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	if s.called == notExecuted {
 		return
 	}
 	first := uint64(0)
 	if s.previous >= 0 {
-		first = t.steps[s.previous].ordinal
+		first = t.steps.at(int(s.previous)).ordinal
 	}
 	for ordinal := first + 1; ordinal <= s.ordinal && ordinal-first < mostEvents; ordinal++ {
 		for _, m := range t.mappings[event{s.thread, ordinal}] {

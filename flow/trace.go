@@ -11,7 +11,7 @@ import (
 
 // Trace is what the threads of a replay executed, in the order in time.
 type Trace struct {
-	steps []step
+	steps *steps
 	// last is the last step of each thread.
 	last         map[uint32]int32
 	instructions map[uint64]*instruction
@@ -75,7 +75,7 @@ type writtenRange struct {
 }
 
 // Len is the number of steps.
-func (t *Trace) Len() int { return len(t.steps) }
+func (t *Trace) Len() int { return t.steps.len() }
 
 // Step is one step as others see it.
 type Step struct {
@@ -93,7 +93,7 @@ type Step struct {
 
 // Step returns step n.
 func (t *Trace) Step(n int) Step {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	out := Step{Thread: s.thread, PC: evidence.Addr(s.pc), Library: s.library, Ordinal: s.ordinal}
 	if s.library {
 		out.Call = t.calls[s.called]
@@ -104,7 +104,7 @@ func (t *Trace) Step(n int) Step {
 }
 
 // Register is a general register's value before step n, or after it if it is one of the library.
-func (t *Trace) Register(n int, r x86.Reg) uint64 { return t.steps[n].general[r] }
+func (t *Trace) Register(n int, r x86.Reg) uint64 { return t.steps.at(n).general[r] }
 
 // Last is the last step of a thread: the instruction that failed, if the thread failed. -1: there is none.
 func (t *Trace) Last(thread uint32) int {
@@ -115,12 +115,12 @@ func (t *Trace) Last(thread uint32) int {
 }
 
 // Previous is the step before of the same thread; -1: there is none.
-func (t *Trace) Previous(n int) int { return int(t.steps[n].previous) }
+func (t *Trace) Previous(n int) int { return int(t.steps.at(n).previous) }
 
 // Next is the step after of the same thread; -1: there is none.
 func (t *Trace) Next(n int) int {
-	for k := n + 1; k < len(t.steps); k++ {
-		if int(t.steps[k].previous) == n {
+	for k := n + 1; k < t.steps.len(); k++ {
+		if int(t.steps.at(k).previous) == n {
 			return k
 		}
 	}

@@ -40,12 +40,12 @@ var writers = []string{"scanf", "fgetws", "fgetpos", "getaddrinfo", "getnameinfo
 
 // noteWrapped notes what a function wrote that the recording library has in the C library's place.
 func (t *Trace) noteWrapped(n int) {
-	s := &t.steps[n]
+	s := t.steps.at(n)
 	name := t.calls[s.called]
 	if s.called == 0 || s.previous < 0 || name == "" {
 		return
 	}
-	a := &t.steps[s.previous].general
+	a := &t.steps.at(int(s.previous)).general
 	for _, w := range wrappedFunctions[name] {
 		size := uint64(w.size)
 		if size == 0 {

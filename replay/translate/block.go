@@ -23,6 +23,8 @@ type block struct {
 type instruction struct {
 	inst   *x86.Inst
 	writes []write
+	// repeats: it is executed so many times as rcx says.
+	repeats bool
 	// condition is the place of the byte that says whether a conditional move moves; 0: the instruction is none.
 	condition int
 	// from and to are the copy without the stores; stored is the end of the stores.
@@ -77,7 +79,7 @@ func (x *Translator) find(pc uint64) *block {
 }
 
 func (b *block) add(inst *x86.Inst) {
-	i := instruction{inst: inst}
+	i := instruction{inst: inst, repeats: inst.Repeats()}
 	if strings.HasPrefix(inst.Op, "cmov") {
 		i.condition = b.size
 		b.size += wordSize
@@ -117,7 +119,7 @@ var stepped = map[string]bool{"rdtsc": true, "rdtscp": true, "rdpid": true, "rdp
 	"popf": true, "popfd": true, "popfq": true, "pushf": true, "pushfd": true, "pushfq": true, "rdrand": true, "rdseed": true, "xlat": true, "xlatb": true, "monitor": true, "mwait": true,
 	"wrfsbase": true, "wrgsbase": true, "rdfsbase": true, "rdgsbase": true, "swapgs": true, "xbegin": true, "xend": true, "xabort": true, "xtest": true,
 	"hlt": true, "cli": true, "sti": true, "int": true, "int1": true, "int3": true, "into": true, "icebp": true, "iret": true, "iretd": true, "iretq": true, "uiret": true,
-	"maskmovq": true, "maskmovdqu": true, "vmaskmovdqu": true, "enter": true, "rdpkru": true, "wrpkru": true, "lahf": false}
+	"maskmovq": true, "maskmovdqu": true, "vmaskmovdqu": true, "enter": true, "rdpkru": true, "wrpkru": true}
 
 // translatable reports whether a copy of the instruction does the same. The x87 unit notes the address of its last
 // instruction, and xsave the processor's state; a segment register or a far jump concerns the kernel.

@@ -39,7 +39,7 @@ func (d *decoder) all(blocks []*block, data []byte) error {
 
 // one decodes an instruction of a complete record.
 func (d *decoder) one(i *instruction, record []byte) {
-	if i.inst.Repeats() {
+	if i.repeats {
 		after := d.state
 		for _, w := range i.writes {
 			after[w.reg] = binary.LittleEndian.Uint64(record[w.at:])
@@ -77,7 +77,7 @@ func (d *decoder) partly(b *block, n int, record []byte, after [16]uint64) {
 		}
 		d.one(i, last)
 	}
-	if n < len(b.code) && b.code[n].inst.Repeats() { // it failed after some repetitions
+	if n < len(b.code) && b.code[n].repeats { // it failed after some repetitions
 		i := &b.code[n]
 		if times := d.state[x86.RCX] - after[x86.RCX]; times > 0 {
 			d.repeat(i, times, &after)
