@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns flow-oracle bench-flow
 
 build: bin/diagnose
 
@@ -179,6 +179,14 @@ bench-trace: build
 bench-turns:
 	$(GO) run ./bench/turns
 	$(GO) run ./bench/turns -cost
+
+# Instructions executed in copies of the code compared with single steps, of all programs: docs/flow.md.
+flow-oracle: setup-test
+	DIAGNOSE_MATRIX=full $(GO) test -timeout 60m -count 1 -v -run TestAhead ./replay
+
+# What tracing each instruction costs: docs/flow.md.
+bench-flow: build
+	$(GO) run ./bench/flow
 
 # For editors with clangd: how each C file of the agent is parsed by itself.
 compile-commands:

@@ -75,7 +75,10 @@ func (t *Trace) defineRegister(l Location, n int) Definition {
 			at--
 		}
 	}
-	for ; at >= 0; at = t.steps.at(int(at)).previous {
+	for ; ; at-- {
+		if at = t.passBlocks(l.Thread, at, writesOf(l.Space, l.Num)); at < 0 {
+			break
+		}
 		s := t.steps.at(int(at))
 		if s.library {
 			if d, changed := t.throughLibrary(l, int(at)); changed {
@@ -84,7 +87,7 @@ func (t *Trace) defineRegister(l Location, n int) Definition {
 			continue
 		}
 		i := t.instructions[s.pc]
-		if l.Space == transfer.General && i.general&(1<<l.Num) == 0 {
+		if i.inst != nil && i.writes&writesOf(l.Space, l.Num) == 0 {
 			continue
 		}
 		if d, ok := t.made(l, int(at)); ok {

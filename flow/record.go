@@ -36,8 +36,8 @@ type HeapObject struct {
 	Freed bool
 }
 
-// MostSteps is the usual bound of instructions: 10 to 30 us and 200 bytes each.
-const MostSteps = 500_000
+// MostSteps is the usual bound of instructions. Most take less than a microsecond, and some ten bytes (bench/flow).
+const MostSteps = 3_000_000
 
 // EndError says that the replay did not end as the recording did, so its steps are those of another run.
 type EndError struct {
@@ -198,12 +198,8 @@ func newInstruction(inst *x86.Inst) *instruction {
 	}
 	i.transfers = transfer.Of(inst)
 	for _, x := range i.transfers {
-		switch x.To.Space {
-		case transfer.General:
-			i.general |= 1 << x.To.Num
-		case transfer.Memory:
-			i.memory = true
-		}
+		i.writes |= writesOf(x.To.Space, x.To.Num)
+		i.memory = i.memory || x.To.Space == transfer.Memory
 	}
 	return i
 }
@@ -226,6 +222,7 @@ func (r *recorder) atEnd(s *replay.Stopped) error {
 func (t *Trace) finish() {
 	t.written = map[uint64][]int32{}
 	t.steps.all(func(n int, s *step) {
+		t.noteBlock(n, s)
 		if s.library {
 			t.addLibrary(n)
 			return

@@ -23,6 +23,8 @@ type Trace struct {
 	written map[uint64][]int32
 	ranges  []writtenRange
 	heap    heap
+	// blockWrites are what the steps of each block write.
+	blockWrites []writes
 	// Cut: there were more instructions than asked for, and the trace has no end.
 	Cut bool
 }
@@ -46,9 +48,9 @@ type step struct {
 type instruction struct {
 	inst      *x86.Inst
 	transfers []transfer.Transfer
-	// general are the general registers that it writes, a bit each; memory: it writes memory.
-	general uint32
-	memory  bool
+	// writes are the spaces that it writes; memory: it writes memory.
+	writes writes
+	memory bool
 }
 
 // event names an event of a thread.

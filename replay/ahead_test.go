@@ -202,3 +202,31 @@ func TestAheadOfPrograms(t *testing.T) {
 		})
 	}
 }
+
+// A replay whose instructions are executed in copies ends as the recording did, byte by byte.
+func TestAheadEndsIdentically(t *testing.T) {
+	for _, name := range []string{"faults/busy", "threads/c11"} {
+		p, err := recordtest.Read("../internal/testdata/record/" + name + ".c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := record.Open(p.Record(t).Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := 0
+		result, err := replay.Run(t.Context(), rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager}, Verify: true,
+			Stepping: replay.Stepping{Windows: windowsFrom(t, rec, 0, 1), Ahead: true, Each: func(x *replay.Executed) {
+				if x.Ahead {
+					copied++
+				}
+			}}})
+		rec.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if copied == 0 || result.Comparison == nil || !result.Comparison.Identical() {
+			t.Errorf("%s: %d instructions in copies: %s", name, copied, recordtest.Differences(result))
+		}
+	}
+}

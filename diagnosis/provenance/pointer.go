@@ -116,8 +116,38 @@ func (f *follower) pointers(n, k int) (list []flow.Location) {
 // derived is the object that a pointer was derived from, by copies and by additions of numbers; nil: it
 // is not known.
 func (f *follower) derived(l flow.Location, n int) *flow.Object {
+	// Of a loop that moves a pointer, each of its accesses leads to the same definitions.
+	var way []derivation
+	o := f.deriveAlong(l, n, &way)
+	if len(way) == mostSteps {
+		return o // it was not followed to its end
+	}
+	if f.derivations == nil {
+		f.derivations = map[derivation]*flow.Object{}
+	}
+	for _, x := range way {
+		f.derivations[x] = o
+	}
+	return o
+}
+
+// derivation is a value and the step that gave it.
+type derivation struct {
+	l  flow.Location
+	at int
+}
+
+// deriveAlong also notes the definitions on its way that were not known yet.
+func (f *follower) deriveAlong(l flow.Location, n int, way *[]derivation) *flow.Object {
 	for range mostSteps {
 		d := f.trace.Define(l, n)
+		if d.At >= 0 {
+			x := derivation{l, d.At}
+			if o, known := f.derivations[x]; known {
+				return o
+			}
+			*way = append(*way, x)
+		}
 		switch d.Kind {
 		case flow.Result:
 			return f.trace.ObjectMade(d.At)

@@ -118,6 +118,8 @@ type follower struct {
 	used *uint64
 	// outsides are the first accesses outside of objects.
 	outsides map[*flow.Object]*outsideAccess
+	// derivations are the objects that pointers were derived from, by their definitions.
+	derivations map[derivation]*flow.Object
 	// start is the step at which the way began.
 	start int
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.

@@ -17,8 +17,8 @@ import (
 
 // The bounds of traces.
 const (
-	// mostFollowed bounds the instructions of one, 10 to 30 us each, mostTraced the time for all.
-	mostFollowed = 300_000
+	// mostFollowed bounds the instructions of one, mostTraced the time for all.
+	mostFollowed = flow.MostSteps
 	mostTraced   = time.Minute
 	// mostShort is the processor time of a process that may have so few instructions; its start takes most of it.
 	mostShort = 20 * time.Millisecond

@@ -141,6 +141,9 @@ type Stepper struct {
 	Cut          bool
 	instructions map[uint64]*x86.Inst
 	copies       copies
+	// maps are the mappings when mapsAt events were done.
+	maps   tracee.Mappings
+	mapsAt uint64
 }
 
 // New returns a Stepper that steps nothing yet.
@@ -338,7 +341,7 @@ func (st *Stepper) enterLibrary(t *tracee.Thread, regs *ptrace.Registers) error 
 	}
 	back := []uint64{binary.LittleEndian.Uint64(word[:])}
 	if !s.within {
-		if maps, err := tracee.ReadMaps(st.process.PID); err != nil {
+		if maps, err := st.mappings(s); err != nil {
 			return err
 		} else if to, returned := st.handlerReturn(s, regs); returned && maps.Executable(to) && !maps.Executable(back[0]) {
 			return st.runUpTo(t, to)
@@ -366,6 +369,18 @@ func (st *Stepper) handlerReturn(s *state, regs *ptrace.Registers) (to uint64, r
 	}
 	_, err := st.process.Memory.ReadAt(word[:], int64(regs.Rsp+interrupted))
 	return binary.LittleEndian.Uint64(word[:]), err == nil
+}
+
+// mappings are those of the process, which only events change.
+func (st *Stepper) mappings(s *state) (tracee.Mappings, error) {
+	if st.maps == nil || st.mapsAt != s.position {
+		maps, err := tracee.ReadMaps(st.process.PID)
+		if err != nil {
+			return nil, err
+		}
+		st.maps, st.mapsAt = maps, s.position
+	}
+	return st.maps, nil
 }
 
 // leaveEngine runs a thread that is in the engine's entries at full speed to where it leaves them.

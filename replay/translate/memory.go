@@ -67,8 +67,8 @@ func (x *Translator) mapData(t *tracee.Thread) error {
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED_NOREPLACE, ^uint64(0), 0); err != nil {
 		return err
 	}
-	x.process.Mapped = append(x.process.Mapped, tracee.Span{Start: at, End: at + size})
 	x.data, x.log = at, tracee.Span{Start: at + dataSize, End: at + dataSize + logSize}
+	x.process.Mapped = append(x.process.Mapped, tracee.Span{Start: at, End: x.log.End}, tracee.Span{Start: x.log.End, End: at + size})
 	if err := call(unix.SYS_MPROTECT, x.log.End, tracee.PageSize, unix.PROT_NONE); err != nil {
 		return err
 	}
