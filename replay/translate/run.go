@@ -74,7 +74,6 @@ func (x *Translator) Run(t *tracee.Thread, regs *ptrace.Registers, q Request) (e
 			return 0, err
 		}
 	}
-	x.Counts.Instructions += int(r.log.executed)
 	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 		return 0, err
 	}
@@ -128,7 +127,6 @@ func (r *run) resume(b *block) error {
 		if err != nil {
 			return err
 		}
-		r.Counts.Stops++
 		if done, err := r.stop(&stop); done || err != nil {
 			return err
 		}

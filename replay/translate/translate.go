@@ -26,8 +26,8 @@ type Translator struct {
 	byPC   map[uint64]*block
 	// byCode are the blocks by the start of their copies, in ascending order in each arena.
 	byCode []*block
-	// exits are the program's addresses to which copies lead that stop, by the address after their int3; exitAt is the
-	// inverse by arena. misses are those of indirect jumps.
+	// exits are the program's addresses to which copies lead that stop, by the address after their int3. misses are the
+	// addresses after those of indirect jumps.
 	exits  map[uint64]uint64
 	misses map[uint64]bool
 	// waiting are jumps to the exit of an address that has no copy.
@@ -35,13 +35,6 @@ type Translator struct {
 	buffer  []byte
 	// fails are the threads, by the kernel's number, that neither block nor ignore SIGSEGV.
 	fails map[int]bool
-	// Counts are of the work so far.
-	Counts Counts
-}
-
-// Counts say what a translator has done.
-type Counts struct {
-	Instructions, Blocks, Stops, Flushes int
 }
 
 // New returns a translator for a process. It maps nothing before the first Run.
@@ -66,7 +59,6 @@ func (x *Translator) forget() {
 // flush drops all copies, of a process that is stopped outside of them.
 func (x *Translator) flush() error {
 	x.forget()
-	x.Counts.Flushes++
 	if x.data == 0 {
 		return nil
 	}
@@ -158,7 +150,6 @@ func (x *Translator) translate(t *tracee.Thread, pc uint64) (*block, error) {
 	}
 	x.blocks = append(x.blocks, b)
 	x.byPC[pc] = b
-	x.Counts.Blocks++
 	return b, x.place(home, a)
 }
 
