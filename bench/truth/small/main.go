@@ -199,14 +199,18 @@ func (b *bench) one(ctx context.Context, seed uint64, job int) error {
 	return b.store.Save(tally.Of(p, v, *b.code))
 }
 
-// results are those of the seeds.
+// results are those of the programs that the seeds make now.
 func (b *bench) results() (list []tally.Result, err error) {
 	for seed := b.options.from; seed < b.options.from+b.options.seeds; seed++ {
+		p, err := b.generator.Make(seed)
+		if err != nil {
+			return nil, err
+		}
 		r, err := b.store.Load(seed)
 		if err != nil {
 			return nil, err
 		}
-		if r != nil {
+		if r != nil && r.Digest == tally.Digest(p) {
 			list = append(list, *r)
 		}
 	}

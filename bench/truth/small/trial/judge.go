@@ -11,7 +11,7 @@ import (
 
 // judge is that of package score. Of an order of accesses it wants two of the bug's, as one of
 // them alone may be in many orders that are none. Of a bug of threads, a cause that is said to be proved has to be the bug: a store
-// that handed on what was read too early is none, though its story has the read.
+// that handed on a value read too early is none, though its story has the read.
 func judge(c *evidence.Case, answer *mutant.Answer, p *program.Program) score.Score {
 	s := score.Judge(c, answer)
 	if !p.Concurrent() || c.Diagnosis == nil || len(c.Diagnosis.Causes) == 0 {
