@@ -12,6 +12,7 @@ const (
 	EngineControl    = EngineBase
 	EngineHunt       = EngineBase + 0x0000400000
 	EngineSites      = EngineBase + 0x0001000000
+	EngineAtomics    = EngineBase + 0x0070000000
 	EngineSync       = EngineBase + 0x0080000000
 	EngineThreads    = EngineBase + 0x0100000000
 	EnginePaths      = EngineBase + 0x0200000000
@@ -100,10 +101,11 @@ const (
 
 // Where a thread was preempted: enum dg_point.
 const (
-	PointEvent = 0
-	PointCode  = 1
-	PointPC    = 2
-	PointState = 3
+	PointEvent  = 0
+	PointCode   = 1
+	PointPC     = 2
+	PointState  = 3
+	PointAtomic = 4
 )
 
 // What a thread is parked for: enum dg_parked.
@@ -155,6 +157,11 @@ const (
 	PatchTSC   = 4
 	// PatchTSCTrap replaces nothing.
 	PatchTSCTrap = 5
+	// PatchAtomic is a window with atomic instructions, which entries with the code that is executed instead follow.
+	PatchAtomic    = 6
+	PatchCode      = 7
+	PatchAddress   = 8
+	PatchOperation = 9
 )
 
 // What the process asks its tracer: enum dg_trap.
@@ -389,6 +396,42 @@ type RawSitePatch struct {
 	After  uint32
 }
 
+// RawSiteCode is struct dg_site_code.
+type RawSiteCode struct {
+	At       uint64
+	Target   uint64
+	Kind     uint32
+	Count    uint8
+	Link     uint8
+	More     uint8
+	Reserved uint8
+	Bytes    [8]byte
+}
+
+// What is known of atomic instructions in the process.
+const (
+	AtomicAreas = 64
+	AtomicSites = 65536
+	AtomicLines = 1 << 18
+	// AtomicLinesAt is the offset of the words of lines from EngineAtomics.
+	AtomicLinesAt = 0x1000000
+)
+
+// RawAtomicSite is struct dg_atomic_site.
+type RawAtomicSite struct {
+	Insn uint64
+	At   uint64
+}
+
+// RawAtomics is struct dg_atomics.
+type RawAtomics struct {
+	Areas    uint32
+	Sites    uint32
+	AreaLow  [AtomicAreas]uint64 `c:"area_low"`
+	AreaHigh [AtomicAreas]uint64 `c:"area_high"`
+	Site     [AtomicSites]RawAtomicSite
+}
+
 // RawDivergence is struct dg_divergence.
 type RawDivergence struct {
 	Thread   uint32
@@ -458,6 +501,7 @@ type RawControl struct {
 	FreeOrder   uint32 `c:"free_order"`
 	FreeAble    uint32 `c:"free_able"`
 	Hunt        uint64
+	Atomics     uint64
 }
 
 // RawReplayHeader is struct dg_replay_header.
@@ -535,6 +579,8 @@ type RawRThread struct {
 	PointsStart   uint64 `c:"points_start"`
 	Infos         [8][128]uint8
 	Stub          [3]uint64
+	Line          uint32
+	Reserved      uint32
 }
 
 // RawSignalState is struct dg_signal_state.

@@ -154,6 +154,11 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 		if err := c.placer.HandleFault(t, &s.Regs); err != nil {
 			return err
 		}
+		if c.Control != 0 {
+			if err := sites.AtAtomic(c.Memory, c.Control, t.TID, &s.Regs); err != nil {
+				return err
+			}
+		}
 		redirected, err := c.redirect(t, &s)
 		switch {
 		case err != nil:

@@ -84,6 +84,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine/free_call.c"
 #include "hunt/state.c"
 #include "hunt/site.c"
+#include "engine/atomic.c"
 #include "hunt/choice.c"
 #include "hunt/turns.c"
 #include "hunt/place.c"
@@ -143,6 +144,8 @@ void dg_point_entered(struct dg_frame *f)
 		dg_counter_follow();
 	if (dg_hunting())
 		dg_hunt_point(f);
+	else if (dg_atomic_of(f))
+		dg_atomic_entered(f);
 	else
 		dg_point_reached();
 	dg_turn_leave();

@@ -29,6 +29,7 @@
 #define DG_ENGINE_CONTROL (DG_ENGINE_BASE)
 #define DG_ENGINE_HUNT (DG_ENGINE_BASE + 0x0000400000ull)    /* struct dg_hunt, if the tracer made one */
 #define DG_ENGINE_SITES (DG_ENGINE_BASE + 0x0001000000ull)   /* patch table: struct dg_site_patch[] */
+#define DG_ENGINE_ATOMICS (DG_ENGINE_BASE + 0x0070000000ull) /* struct dg_atomics, if atomic instructions are patched */
 #define DG_ENGINE_SYNC (DG_ENGINE_BASE + 0x0080000000ull)    /* which thread waits for which variable: see sync.h */
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
 #define DG_ENGINE_PATHS (DG_ENGINE_BASE + 0x0200000000ull)   /* one slot a thread, DG_PATHS_SLOT bytes each: paths.c */
@@ -139,6 +140,9 @@ enum dg_point {
 	/* At pc, where the state has the digests: a turn's end. args[2..5]: digest of registers, of the stack, of data, bytes of data left out;
 	 * args[6]: digest of the vector registers, as the recorder's tracer has it. Payloads as of DG_SIGNAL_ASYNC, without the first */
 	DG_POINT_STATE = 3,
+	/* At a patched atomic instruction, before it is executed: the first access after those of another thread to its line. Result: at which
+	 * point of the code since the thread's event before; object: the operand's address; site: the instruction's. engine/atomic.c */
+	DG_POINT_ATOMIC = 4,
 };
 
 /* What a thread is sent to control.park_pc for. */
@@ -270,6 +274,41 @@ enum dg_patch {
 	DG_PATCH_CLONE = 3, /* as JUMP, but the instruction is executed in the stub, with the engine before and after it */
 	DG_PATCH_TSC = 4,   /* as JUMP, for rdtsc or rdtscp */
 	DG_PATCH_TSC_TRAP = 5, /* one that stays, and stands for all in this object that do: the counter traps from then on */
+	/* A window with atomic instructions: `before` entries follow, struct dg_site_code, with the code that is executed in its place. resume:
+	 * the window's end; after: the CRC-32 (IEEE) of the program's own bytes */
+	DG_PATCH_ATOMIC = 6,
+	DG_PATCH_CODE = 7,      /* instructions around an atomic one */
+	DG_PATCH_ADDRESS = 8,   /* what computes the address of the next atomic instruction's operand in rcx; flags stay */
+	DG_PATCH_OPERATION = 9, /* the atomic instruction */
+};
+
+/* A piece of the code of a DG_PATCH_ATOMIC. Pieces of one kind in a row are one. */
+struct dg_site_code {
+	uint64_t at;     /* the instruction's own address */
+	uint64_t target; /* of the link */
+	uint32_t kind;   /* enum dg_patch */
+	uint8_t count;   /* of bytes */
+	uint8_t link;    /* 1: the last four bytes are a displacement to the target */
+	uint8_t more;    /* bytes of the same instruction in the next entry: the displacement counts from their end */
+	uint8_t reserved;
+	uint8_t bytes[8];
+};
+
+/* At DG_ENGINE_ATOMICS: the places of the stubs of atomic instructions, and the last thread of each line. */
+#define DG_ATOMIC_AREAS 64u
+#define DG_ATOMIC_SITES 65536u
+#define DG_ATOMIC_LINES_AT 0x1000000ull /* uint32_t[DG_ATOMIC_LINES], by a hash of the address / 64 */
+#define DG_ATOMIC_LINES (1u << 18)
+
+/* Where an instruction of a window is executed, and where the program has it. An atomic one is there twice: before its line is locked, and after. */
+struct dg_atomic_site {
+	uint64_t insn, at;
+};
+
+struct dg_atomics {
+	uint32_t areas, sites;
+	uint64_t area_low[DG_ATOMIC_AREAS], area_high[DG_ATOMIC_AREAS];
+	struct dg_atomic_site site[DG_ATOMIC_SITES];
 };
 
 /* Between the process and its tracer. The process executes int3 at
@@ -479,6 +518,7 @@ struct dg_control {
 	uint32_t free_order; /* the schedule is not the recorded one, so what it relies on is looked at */
 	uint32_t free_able;  /* 1: this engine can; 2: it knows raised as well */
 	uint64_t hunt;       /* recording: address of struct dg_hunt; 0: threads run as the kernel has them */
+	uint64_t atomics;    /* address of struct dg_atomics; 0: no atomic instruction is patched */
 };
 
 /* What the replay controller makes of a log: per thread its events in a row,
@@ -554,7 +594,9 @@ struct dg_rthread {
 	uint64_t points;
 	uint64_t points_start; /* value of points after the last event */
 	uint8_t infos[8][128]; /* siginfo_t */
-	uint64_t stub[3]; /* recording: rax, r11 and the struct dg_point_stub on entry from one of a point */
+	uint64_t stub[3]; /* rax, r11 and the struct dg_point_stub on entry from one of a point */
+	uint32_t line;    /* the word of a line that is this thread's, while it executes an atomic instruction there: engine/atomic.c */
+	uint32_t reserved;
 };
 
 enum dg_rstate { DG_R_NONE = 0, DG_R_STARTING = 1, DG_R_RUNNING = 2, DG_R_WAITING = 3, DG_R_ENDED = 4 };
@@ -576,6 +618,8 @@ _Static_assert(sizeof(struct dg_payload) == 16, "payload");
 _Static_assert(sizeof(struct dg_short) == 16, "short event");
 _Static_assert(sizeof(struct dg_extent) == 32, "extent");
 _Static_assert(sizeof(struct dg_site_patch) == 32, "patch");
+_Static_assert(sizeof(struct dg_site_code) == 32, "code");
+_Static_assert(sizeof(struct dg_atomics) <= DG_ATOMIC_LINES_AT, "atomics");
 _Static_assert(sizeof(struct dg_run) == 8, "run");
 _Static_assert(offsetof(struct dg_control, ticket) % 64 == 0, "ticket on a line of its own");
 _Static_assert(sizeof(struct dg_rthread) < 4096, "thread slot");

@@ -176,7 +176,7 @@ func (f *recordFlags) recordProgram(c *cobra.Command, args []string) error {
 	r := &programRuns{flags: f, options: recorder.Options{
 		Path: target.Path, Args: args, Environ: agent.RecordEnvironment(target.Environ(os.Environ()), library, settings), Library: library,
 		Output: f.output, Portable: f.portable, All: f.all || f.again() || f.rules.any(), KeepOutput: len(f.rules.patterns) > 0, MaxSize: int64(f.maxSize) << 20,
-		Ignored: ignored, Prepared: prepared, Turns: turns, Producer: version(), Warn: func(text string) { say("warning: " + text) },
+		Ignored: ignored, Prepared: prepared, Turns: turns, Atomics: f.races == racesAtomics, Producer: version(), Warn: func(text string) { say("warning: " + text) },
 		Progress: sayAnalysis(),
 	}}
 	stop := r.catch()

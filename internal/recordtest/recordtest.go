@@ -197,18 +197,30 @@ func Library(t testing.TB) string {
 // RecordTurns is Record, with threads that take turns by a seed.
 func (p *Program) RecordTurns(t testing.TB, seed uint64) *Recorded {
 	t.Helper()
-	return recordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends, &record.Turns{Seed: seed})
+	return recordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends, races{turns: &record.Turns{Seed: seed}})
+}
+
+// RecordAtomics is Record, with the order of atomic instructions.
+func (p *Program) RecordAtomics(t testing.TB) *Recorded {
+	t.Helper()
+	return recordProgram(t, p.Build(t), p.Args, p.Stdin, p.Ends, races{atomics: true})
+}
+
+// races is what a recording has of the order of accesses to memory: the values of record's --races.
+type races struct {
+	turns   *record.Turns
+	atomics bool
 }
 
 // RecordProgram records any program. ends may be empty.
 func RecordProgram(t testing.TB, path string, args []string, stdin, ends string) *Recorded {
 	t.Helper()
-	return recordProgram(t, path, args, stdin, ends, nil)
+	return recordProgram(t, path, args, stdin, ends, races{})
 }
 
-func recordProgram(t testing.TB, path string, args []string, stdin, ends string, turns *record.Turns) *Recorded {
+func recordProgram(t testing.TB, path string, args []string, stdin, ends string, how races) *Recorded {
 	t.Helper()
-	r, err := run(t, path, args, stdin, Library(t), turns)
+	r, err := run(t, path, args, stdin, Library(t), how)
 	var cannot *launch.UnsupportedError
 	if errors.As(err, &cannot) {
 		t.Skip(err)
@@ -226,7 +238,7 @@ func recordProgram(t testing.TB, path string, args []string, stdin, ends string,
 }
 
 // run records with the standard streams of this process replaced: the recorder passes them on.
-func run(t testing.TB, path string, args []string, stdin, library string, turns *record.Turns) (*Recorded, error) {
+func run(t testing.TB, path string, args []string, stdin, library string, how races) (*Recorded, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), runLimit)
 	defer cancel()
 	dir := t.TempDir()
@@ -247,7 +259,7 @@ func run(t testing.TB, path string, args []string, stdin, library string, turns 
 	restore := exchangeStreams(input, output)
 	r := &Recorded{}
 	r.Result, err = recorder.Run(ctx, recorder.Options{Path: path, Args: append([]string{path}, args...), Environ: agent.RecordEnvironment(os.Environ(), library, nil), Library: library,
-		Output: filepath.Join(dir, "recordings"), All: true, Turns: turns, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
+		Output: filepath.Join(dir, "recordings"), All: true, Turns: how.turns, Atomics: how.atomics, Warn: func(text string) { r.Warnings = append(r.Warnings, text) }})
 	restore()
 	if err != nil {
 		return nil, err

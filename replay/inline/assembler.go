@@ -128,9 +128,6 @@ const (
 	HardDI = 7
 )
 
-// hardware maps DWARF's numbers of the general registers to the hardware's.
-var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
-
 // OwnMemory appends an instruction with a register and a word of the thread's own memory, to which
 // %gs points.
 func (a *Assembler) OwnMemory(opcode, reg byte, offset int) {
@@ -159,33 +156,14 @@ func (a *Assembler) Constant(reg byte, value uint64) {
 // Address appends lea operand, %rcx, without the segment's base. The program's registers must be
 // unchanged.
 func (a *Assembler) Address(m *x86.Memory) error {
-	switch {
-	case m.Base == x86.RIP:
-		a.Write([]byte{0x48, 0x8d, 0x0d})
-		return a.Relative(m.Target, 4)
-	case m.Absolute:
-		a.Constant(HardCX, m.Target)
-		return nil
+	var c patch.Code
+	if err := c.Address(m); err != nil {
+		return err
 	}
-	rex, base, index, scale := byte(0x48), byte(5), byte(4), byte(0)
-	mod := byte(0) // without a base, with 32 bits of displacement
-	if m.Base != x86.RegNone {
-		mod, base = 0x80, hardware[m.Base]
-		rex |= base >> 3
-		base &= 7
+	code, err := c.Resolve(a.Here())
+	if err != nil {
+		return err
 	}
-	if m.Index != x86.RegNone {
-		index = hardware[m.Index]
-		rex |= index >> 3 << 1
-		index &= 7
-		for n := m.Scale; n > 1; n /= 2 {
-			scale++
-		}
-	}
-	if m.Disp != int64(int32(m.Disp)) {
-		return patch.ErrImpossible
-	}
-	a.Write([]byte{rex, 0x8d, mod | HardCX<<3 | 4, scale<<6 | index<<3 | base})
-	a.Word(uint64(m.Disp))
+	a.Write(code)
 	return nil
 }

@@ -47,7 +47,7 @@ func TestMovedInstructions(t *testing.T) {
 		}
 	}
 
-	// The immediate has the same bytes as the displacement, and what is before it looks like the byte before a displacement.
+	// The immediate has the same bytes as the displacement, and the byte before it looks like the byte before a displacement.
 	inst, err := x86.Decode([]byte{0x81, 0x3d, 5, 5, 5, 5, 5, 5, 5, 5}, pc)
 	if err != nil {
 		t.Fatal(err)

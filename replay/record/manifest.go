@@ -22,8 +22,9 @@ const (
 
 // ManifestVersion is the newest version that this package reads. Version 2 has digests of
 // shared code (File.SHA256), version 3 has StartFile, version 4 LinkerCache; a manifest without any
-// is written as version 1, which an older diagnose reads. Version 5 has Turns.
-const ManifestVersion = 5
+// is written as version 1, which an older diagnose reads. Version 5 has Turns,
+// version 6 Atomics.
+const ManifestVersion = 6
 
 // maxManifest is the maximum size of a manifest: the environment and the arguments may have 6
 // MiB (execve(2)), each byte up to six in JSON.
@@ -65,6 +66,8 @@ type Manifest struct {
 	// Turns is nil unless the program's threads took turns. Otherwise, without Hunt, they ran as the kernel
 	// had them, and the recording has the order of events alone.
 	Turns *Turns `json:"turns,omitempty"`
+	// Atomics is nil unless the recording has the order of atomic instructions.
+	Atomics *Atomics `json:"atomics,omitempty"`
 }
 
 // Program is the executed program and its parameters. A replay executes it with the same

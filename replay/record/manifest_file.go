@@ -106,6 +106,9 @@ func (m *Manifest) write(dir, indent string) error {
 
 // lowestVersion returns the first version that has all fields that are set.
 func (m *Manifest) lowestVersion() int {
+	if m.Atomics != nil {
+		return 6
+	}
 	if m.Turns != nil {
 		return 5
 	}

@@ -52,6 +52,8 @@ type Options struct {
 	Hunt *record.Hunt
 	// Turns, unless nil, makes the program's threads take turns; Hunt is nil then.
 	Turns *record.Turns
+	// Atomics orders the program's atomic instructions too; Hunt and Turns are nil then.
+	Atomics bool
 	// Producer is the version of diagnose.
 	Producer string
 	// Warn is called with a line that the user should know; it may be nil.
@@ -137,7 +139,7 @@ func (o *Options) order() (*order, error) {
 	}
 	w := &order{Path: record.Text(o.Path), Library: record.Text(o.Library), Output: record.Text(base), Args: record.Texts(o.Args),
 		Environ: record.Texts(o.Environ), Group: unix.Getpgrp(), Portable: o.Portable, All: o.All, KeepOutput: o.KeepOutput,
-		MaxSize: o.MaxSize, Producer: o.Producer, Hunt: o.Hunt, Turns: o.Turns}
+		MaxSize: o.MaxSize, Producer: o.Producer, Hunt: o.Hunt, Turns: o.Turns, Atomics: o.Atomics}
 	for _, s := range o.Ignored {
 		if n, ok := s.(syscall.Signal); ok {
 			w.Ignored = append(w.Ignored, int(n))

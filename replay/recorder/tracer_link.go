@@ -35,6 +35,7 @@ type order struct {
 	MaxSize       int64
 	Hunt          *record.Hunt
 	Turns         *record.Turns
+	Atomics       bool
 	Producer      string
 }
 

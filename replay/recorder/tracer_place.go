@@ -62,10 +62,14 @@ func (r *recording) standing(x *tracee) (standing, error) {
 	}
 	inside, cloning := r.inEngine(x)
 	pc := s.regs.Rip
+	atomic, err := sites.InAtomicStub(r.memory, r.controlAt, pc)
+	if err != nil {
+		return s, err
+	}
 	switch {
 	case inside || pc >= r.control.TextLow && pc < r.control.TextHigh:
 		s.whereabouts = inEngine
-	case cloning || pc >= r.text.Start && pc < r.text.End || r.points.InStub(pc):
+	case cloning || pc >= r.text.Start && pc < r.text.End || r.points.InStub(pc) || atomic:
 		s.whereabouts = inTransit
 	}
 	return s, nil

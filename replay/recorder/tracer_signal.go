@@ -79,6 +79,9 @@ func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error
 		if err := r.points.AtOwn(x.tid, &regs); err != nil {
 			return err
 		}
+		if err := sites.AtAtomic(r.memory, r.controlAt, x.tid, &regs); err != nil {
+			return err
+		}
 		redirected, err := sites.RedirectIn(r.memory, x.tid, s, &regs, &r.control, r.patches.IsTrap)
 		if err != nil {
 			return err

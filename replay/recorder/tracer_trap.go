@@ -209,12 +209,15 @@ func (t *tracer) exits(x *tracee, regs *ptrace.Registers) error {
 
 // addPatches intercepts the system calls of code that the process has mapped.
 func (r *recording) addPatches(tid int, memory *ptrace.Memory, list []record.Mapping) error {
-	how := sites.Patching{Library: r.run.library, Tell: r.run.tellAnalysis}
+	how := sites.Patching{Library: r.run.library, Tell: r.run.tellAnalysis, Atomics: r.run.order.Atomics}
 	if !r.run.quiet() {
 		how.File = filepath.Join(r.path(), record.SitesName)
 	}
 	limits, err := r.patches.Add(tid, memory, list, how)
 	r.limits(limits)
+	if r.run.order.Atomics {
+		r.manifest.Atomics = &record.Atomics{Objects: r.patches.Atomics}
+	}
 	return err
 }
 

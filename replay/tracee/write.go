@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 
 	"golang.org/x/sys/unix"
 
@@ -99,13 +100,27 @@ func (p *Process) holds(at uint64, want ...byte) bool {
 
 // isSite reports whether the instruction that the patch replaces is there.
 func (p *Process) isSite(site *agent.RawSitePatch) bool {
-	if site.Kind == agent.PatchTSCTrap {
-		return true // it is not replaced
+	switch site.Kind {
+	case agent.PatchTSCTrap, agent.PatchCode, agent.PatchAddress, agent.PatchOperation:
+		return true // nothing is replaced there, or it is with the window before it
+	case agent.PatchAtomic:
+		return p.isWindow(site)
 	}
 	if site.Kind != agent.PatchTSC {
 		return p.holds(site.Resume-2, 0x0f, 0x05)
 	}
 	return p.holds(site.Resume-2, 0x0f, 0x31) || p.holds(site.Resume-3, 0x0f, 0x01, 0xf9)
+}
+
+// isWindow reports whether the program's own bytes are in a window with atomic instructions.
+func (p *Process) isWindow(site *agent.RawSitePatch) bool {
+	const most = 64
+	if site.Length > most {
+		return false
+	}
+	code := make([]byte, site.Length)
+	_, err := p.Memory.ReadAt(code, int64(site.At))
+	return err == nil && crc32.ChecksumIEEE(code) == site.After
 }
 
 // mapSites maps memory for a table that is larger than the engine's.

@@ -84,6 +84,19 @@ enum dg_op {
  * as its origin. */
 void dg_point_entered(struct dg_frame *f) DG_HIDDEN;
 
+/* ---- engine/atomic.c ---- */
+struct dg_area;
+struct dg_ucontext;
+static void dg_atomic_patches(struct dg_area *a, const struct dg_site_patch *p, uint32_t count);
+static uint32_t dg_atomic_line(uint32_t index);
+static void dg_atomic_forked(void);
+/* A signal is given back at a point: the thread continues with the atomic instruction, whose line it has. */
+static void dg_atomic_leave(const struct dg_frame *f, struct dg_ucontext *uc);
+/* The instruction that a thread executes has failed: its line is not to stay locked. */
+static void dg_atomic_failed(const struct dg_rthread *me);
+/* Where a handler returns to, for an address of the program that a jump to a stub has replaced. */
+static uint64_t dg_atomic_way(uint64_t pc);
+
 /* ---- engine/log.c: recording ---- */
 
 /* What a payload takes. */

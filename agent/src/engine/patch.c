@@ -14,15 +14,17 @@
 #define DG_AREA_TRIES 24576u             /* 1.5 GiB: what a jump reaches, less the objects' own extent */
 #define DG_CLUSTER 0x10000000ull         /* sites this close to each other share an area */
 #define DG_STUB_MOST 192u                /* bytes of the longest stub, infos included */
+#define DG_ATOMIC_STUB_MOST 256u         /* bytes of a stub for each entry of an atomic instruction's patch, of which it has three at least */
 #define DG_JUMP_BYTES 5u
 
 void dg_entry_syscall(void) DG_HIDDEN;
 void dg_entry_tsc_stub(void) DG_HIDDEN;
+void dg_entry_point_stub(void) DG_HIDDEN;
 
 /* Where stubs are written. */
 struct dg_area {
 	uint64_t start, at, end;
-	uint64_t slot; /* has the address of dg_entry_syscall, then that of dg_entry_tsc_stub */
+	uint64_t slot; /* has the addresses of dg_entry_syscall, dg_entry_tsc_stub and dg_entry_point_stub */
 };
 
 static void dg_emit(struct dg_area *a, const void *bytes, uint64_t count)
@@ -214,10 +216,10 @@ static bool dg_patch_trap(const struct dg_site_patch *p)
 	return dg_text_write(p->resume - 2, ud2, sizeof(ud2));
 }
 
-static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
+/* The window's text becomes a jump. */
+static bool dg_patch_window(const struct dg_site_patch *p, uint64_t stub)
 {
 	uint8_t bytes[64];
-	uint64_t stub = p->kind == DG_PATCH_TSC ? dg_stub_make_tsc(a, p) : dg_stub_make(a, p);
 	int32_t distance = (int32_t)(stub - (p->at + DG_JUMP_BYTES));
 
 	if (p->length < DG_JUMP_BYTES || p->length > sizeof(bytes))
@@ -227,6 +229,11 @@ static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
 	bytes[0] = 0xe9;
 	dg_copy(bytes + 1, &distance, sizeof(distance));
 	return dg_text_write(p->at, bytes, p->length);
+}
+
+static bool dg_patch_jump(struct dg_area *a, const struct dg_site_patch *p)
+{
+	return dg_patch_window(p, p->kind == DG_PATCH_TSC ? dg_stub_make_tsc(a, p) : dg_stub_make(a, p));
 }
 
 static bool dg_is_counter(const uint8_t *code, uint64_t length)
@@ -300,8 +307,9 @@ static uint64_t dg_area_place(uint64_t low, uint64_t high, uint64_t size)
 }
 
 /* Calls `cluster` for each run of the table's entries from..to that lie close to each other, with
- * the text open for writing. The table is sorted by address, piece by piece. */
-static void dg_clusters(const void *sites, uint64_t stride, uint32_t from, uint32_t to, void (*cluster)(uint32_t first, uint32_t count))
+ * the text open for writing. The table is sorted by address, piece by piece. A run also ends where `ends` says so. */
+static void dg_clusters(const void *sites, uint64_t stride, uint32_t from, uint32_t to, void (*cluster)(uint32_t first, uint32_t count),
+			bool (*ends)(uint32_t entry))
 {
 	if (from < to)
 		dg_text_fd = dg_open_high("/proc/self/mem", O_RDWR);
@@ -311,7 +319,7 @@ static void dg_clusters(const void *sites, uint64_t stride, uint32_t from, uint3
 
 		for (; end < to; end++, last = at) {
 			at = dg_site_at(sites, stride, end);
-			if (at < last || at - start >= DG_CLUSTER)
+			if (at < last || at - start >= DG_CLUSTER || (ends && ends(end)))
 				break;
 		}
 		cluster(from, end - from);
@@ -322,20 +330,36 @@ static void dg_clusters(const void *sites, uint64_t stride, uint32_t from, uint3
 	dg_text_fd = -1;
 }
 
+/* Atomic instructions and others have areas of their own. */
+static bool dg_patch_ends(uint32_t entry)
+{
+	const struct dg_site_patch *p = (const struct dg_site_patch *)DG_CONTROL->patches + entry;
+
+	return (p[-1].kind < DG_PATCH_ATOMIC) != (p[0].kind < DG_PATCH_ATOMIC);
+}
+
 static void dg_patch_cluster(uint32_t first, uint32_t count)
 {
 	const struct dg_site_patch *p = (const struct dg_site_patch *)DG_CONTROL->patches + first;
-	uint64_t size = (count * (uint64_t)DG_STUB_MOST + 2 * DG_PAGE_BYTES) & ~(DG_PAGE_BYTES - 1);
-	struct dg_area a = { .start = dg_area_place(p[0].at, p[count - 1].resume, size) };
+	uint64_t most = p[0].kind < DG_PATCH_ATOMIC ? DG_STUB_MOST : DG_ATOMIC_STUB_MOST;
+	uint64_t size = (count * most + 2 * DG_PAGE_BYTES) & ~(DG_PAGE_BYTES - 1);
+	uint64_t high = p[0].kind < DG_PATCH_ATOMIC ? p[count - 1].resume : p[count - 1].at;
+	struct dg_area a = { .start = dg_area_place(p[0].at, high, size) };
 
 	if (a.start) {
 		a.slot = a.start;
 		((uint64_t *)a.slot)[0] = (uint64_t)dg_entry_syscall;
 		((uint64_t *)a.slot)[1] = (uint64_t)dg_entry_tsc_stub;
+		((uint64_t *)a.slot)[2] = (uint64_t)dg_entry_point_stub;
 		a.at = a.start + 64;
 		a.end = a.start + size;
 	}
 	dg_texts_open(p, sizeof(*p), count);
+	if (p[0].kind >= DG_PATCH_ATOMIC) {
+		if (a.start)
+			dg_atomic_patches(&a, p, count);
+		count = 0;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!dg_patch_sound(p + i))
 			continue;
@@ -357,7 +381,7 @@ static void dg_patch_sites(void)
 	struct dg_control *c = DG_CONTROL;
 	uint32_t to = c->patch_count;
 
-	dg_clusters((const void *)c->patches, sizeof(struct dg_site_patch), c->patches_done, to, dg_patch_cluster);
+	dg_clusters((const void *)c->patches, sizeof(struct dg_site_patch), c->patches_done, to, dg_patch_cluster, dg_patch_ends);
 	c->patches_done = to;
 }
 

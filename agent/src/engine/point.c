@@ -14,7 +14,7 @@
 /* The event, if it is a point. */
 static const struct dg_event *dg_point_of(const struct dg_event *e)
 {
-	return e && e->kind == DG_EV_POINT && e->args >= 2 ? e : NULL;
+	return e && e->kind == DG_EV_POINT && e->args && (e->args > 1 || dg_logged_args(e)[0] == DG_POINT_ATOMIC) ? e : NULL;
 }
 
 static uint64_t dg_point_class(const struct dg_event *e)
@@ -40,16 +40,17 @@ static const struct dg_event *dg_point_placed(void)
 
 static void dg_point_count(struct dg_rthread *me)
 {
-	const struct dg_event *e = dg_point_next(DG_POINT_CODE);
+	const struct dg_event *e = dg_point_next(DG_POINT_CODE), *atomic = dg_point_next(DG_POINT_ATOMIC);
+	uint64_t count = e ? dg_logged_args(e)[1] : atomic ? (uint64_t)atomic->result : DG_POINTS;
 
-	me->points_start = me->points = e ? dg_logged_args(e)[1] : DG_POINTS;
+	me->points_start = me->points = count;
 }
 
 /* Until it is the point's turn. A process that has diverged from the recording passes
  * over its points. */
 static void dg_point_take(struct dg_rthread *me, const struct dg_event *e)
 {
-	uint64_t args[2] = { dg_point_class(e), dg_logged_args(e)[1] };
+	uint64_t args[2] = { dg_point_class(e), e->args > 1 ? dg_logged_args(e)[1] : (uint64_t)e->result };
 
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = e->object;

@@ -122,6 +122,8 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 		dg_requeue(signal, info);
 		return;
 	}
+	if (d.place == DG_SIGNAL_FAULT)
+		dg_atomic_failed(me);
 	if (dg_in_engine(me, uc->context.registers[DG_REG_RIP])) {
 		if (d.place == DG_SIGNAL_FAULT)
 			dg_action_default(signal);

@@ -158,7 +158,9 @@ void dg_leave(struct dg_frame *f)
 	/* In a replay it is not blocked yet. */
 	dg_mask_set(DG_ALL);
 	dg_context_of(&uc, f, area);
-	if (!dg_given_back(me, f, &uc))
+	if (dg_given_back(me, f, &uc))
+		dg_atomic_leave(f, &uc);
+	else
 		dg_deliver_kept(me, &uc, blocked);
 	dg_leave_to(me, &uc);
 }
@@ -230,5 +232,6 @@ void dg_handler_returned(struct dg_rthread *me, uint64_t at, struct dg_frame *f)
 	dg_xstate_copy(area, (uint8_t *)uc.context.fpstate);
 	uc.context.fpstate = (uint64_t)area;
 	dg_deliver_kept(me, &uc, me->mask);
+	uc.context.registers[DG_REG_RIP] = dg_atomic_way(uc.context.registers[DG_REG_RIP]);
 	dg_leave_to(me, &uc);
 }

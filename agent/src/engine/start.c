@@ -111,6 +111,7 @@ static struct dg_rthread *dg_rthread_new(uint32_t index)
 	t->engine_sp = (uint64_t)t + DG_THREAD_SLOT;
 	t->budget = t->budget_start = DG_BUDGET;
 	t->points = t->points_start = DG_POINTS;
+	t->line = dg_atomic_line(index);
 	t->state = DG_R_STARTING;
 	return t;
 }
@@ -511,6 +512,7 @@ static bool dg_engine_forked(bool shares)
 	}
 	dg_wakes_here = c->mode == DG_MODE_REPLAY || dg_hunting();
 	dg_hunt_forked();
+	dg_atomic_forked();
 	dg_mode = c->mode;
 	return true;
 }

@@ -25,8 +25,6 @@
 #define DG_POINT_TRAIL 65536u
 #define DG_POINT_GAP 0x10000ull /* around an area, that the kernel does not join it with another one */
 
-void dg_entry_point_stub(void) DG_HIDDEN;
-
 /* The program's rcx while it is in a stub; 0 elsewhere. */
 __thread uint64_t dg_point_saved DG_HIDDEN __attribute__((tls_model("initial-exec")));
 
@@ -284,6 +282,6 @@ static void dg_point_sites(void)
 	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT)
 		return;
 	to = h->sites < DG_HUNT_SITES ? h->sites : DG_HUNT_SITES;
-	dg_clusters((const void *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT), sizeof(struct dg_point_site), h->sites_done, to, dg_point_cluster);
+	dg_clusters((const void *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT), sizeof(struct dg_point_site), h->sites_done, to, dg_point_cluster, NULL);
 	h->sites_done = to;
 }

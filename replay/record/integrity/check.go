@@ -293,6 +293,14 @@ func badSite(b []byte) string {
 	kind, length, before, after := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:]), binary.LittleEndian.Uint32(b[28:])
 	const instruction = 2 // syscall's length, and at least that of others
 	switch {
+	case kind > agent.PatchAtomic && kind <= agent.PatchOperation:
+		const most = 8 // bytes of a piece
+		if count := b[20]; count > most {
+			return fmt.Sprintf("a piece of code of %d bytes", count)
+		}
+		return ""
+	case kind == agent.PatchAtomic && resume == start+uint64(length) && before > 0:
+		return ""
 	case kind < agent.PatchJump || kind > agent.PatchTSCTrap:
 		return fmt.Sprintf("patch of kind %d", kind)
 	case uint64(before)+instruction+uint64(after) > uint64(length) && kind != agent.PatchTrap:

@@ -15,19 +15,21 @@ import (
 // AtomicWindow is code with atomic instructions that a jump can replace, at its link-time address.
 type AtomicWindow struct {
 	patch.Window
-	// Atomic says of each moved instruction whether it is atomic.
-	Atomic []bool
+	// Ordered says of each moved instruction whether it is atomic, or a plain access that is ordered with them.
+	Ordered []bool
 }
 
-// Atomics are the atomic instructions of an object: locked ones, and exchanges with memory. Loads
-// and stores that order others are plain moves on this processor, and are not among them.
+// Atomics are the atomic instructions of an object: locked ones, and exchanges with memory; and
+// the plain accesses that are ordered with them.
 type Atomics struct {
 	// Windows are in ascending order and do not overlap.
 	Windows []AtomicWindow
-	// Patchable counts the instructions in Windows.
+	// Patchable counts the atomic instructions in Windows.
 	Patchable int
 	// Left are the addresses of those that no jump can replace.
 	Left []uint64
+	// Plain counts the plain accesses in Windows, PlainLeft those that no jump can replace.
+	Plain, PlainLeft int
 	// Fences counts instructions that lock the thread's own stack without changing it. They order
 	// no word that threads share.
 	Fences int
@@ -82,10 +84,11 @@ type atomicSearch struct {
 	entries []uint64
 }
 
-// atomicAt is the offset of an atomic instruction.
+// atomicAt is the offset of an atomic instruction, or of a plain access.
 type atomicAt struct {
 	at     int
 	before []int // of the nearest instructions before it, in ascending order
+	plain  bool
 }
 
 func (s *atomicSearch) search(ctx context.Context, found *Atomics) error {
@@ -98,9 +101,6 @@ func (s *atomicSearch) search(ctx context.Context, found *Atomics) error {
 			return err
 		}
 	}
-	if len(s.atomics) == 0 {
-		return nil
-	}
 	if s.gaps {
 		s.atomics = slices.DeleteFunc(s.atomics, func(a atomicAt) bool {
 			begins, sure := s.instructionAt(a.at)
@@ -109,6 +109,9 @@ func (s *atomicSearch) search(ctx context.Context, found *Atomics) error {
 			}
 			return !begins || !sure
 		})
+	}
+	if !s.gaps {
+		s.addPlain()
 	}
 	if err := s.searchEntries(); err != nil {
 		return err
@@ -147,7 +150,7 @@ func (s *atomicSearch) sweep(ctx context.Context, start, end int, found *Atomics
 			case isFence(&inst):
 				found.Fences++
 			case IsAtomic(&inst):
-				s.atomics = append(s.atomics, atomicAt{at, slices.Clone(recent)})
+				s.atomics = append(s.atomics, atomicAt{at: at, before: slices.Clone(recent)})
 			}
 		}
 		if recent = append(recent, at); len(recent) > neighbours {
@@ -214,26 +217,38 @@ func (s *atomicSearch) choose(found *Atomics) {
 	for _, a := range s.atomics {
 		pc := s.base + uint64(a.at)
 		if n := len(found.Windows); n > 0 && found.Windows[n-1].includes(pc) {
-			found.Patchable++
+			found.count(a, pc, true)
 			continue
 		}
 		w := s.window(a, end)
+		found.count(a, pc, w != nil)
 		if w == nil {
-			found.Left = append(found.Left, pc)
 			continue
 		}
-		found.Windows = append(found.Windows, AtomicWindow{Window: *w, Atomic: make([]bool, len(w.Moved))})
+		found.Windows = append(found.Windows, AtomicWindow{Window: *w, Ordered: make([]bool, len(w.Moved))})
 		found.Windows[len(found.Windows)-1].includes(pc)
-		found.Patchable++
 		end = w.End
 	}
 }
 
-// includes reports whether a window moves the atomic instruction at pc, and notes that it does.
+func (a *Atomics) count(x atomicAt, pc uint64, patchable bool) {
+	switch {
+	case x.plain && patchable:
+		a.Plain++
+	case x.plain:
+		a.PlainLeft++
+	case patchable:
+		a.Patchable++
+	default:
+		a.Left = append(a.Left, pc)
+	}
+}
+
+// includes reports whether a window moves the instruction at pc, and notes that it is ordered.
 func (w *AtomicWindow) includes(pc uint64) bool {
 	i := slices.IndexFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == pc })
 	if i >= 0 {
-		w.Atomic[i] = true
+		w.Ordered[i] = true
 	}
 	return i >= 0
 }
@@ -247,6 +262,9 @@ func (s *atomicSearch) window(a atomicAt, low uint64) *patch.Window {
 		before[i] = s.decode(at, len(s.code))
 	}
 	low, high := s.borders(pc, low)
+	if low > pc {
+		return nil // it is moved with a system call
+	}
 	w := patch.ChooseWindow(before, s.after(a.at), low, high)
 	if w == nil {
 		return nil

@@ -30,7 +30,7 @@ func (a *Atomics) addresses() map[string]bool {
 	for i := range a.Windows {
 		w := &a.Windows[i]
 		for j := range w.Moved {
-			if w.Atomic[j] {
+			if w.Ordered[j] && IsAtomic(&w.Moved[j]) {
 				list[fmt.Sprintf("%x", w.Moved[j].PC)] = true
 			}
 		}
@@ -95,7 +95,7 @@ func TestAtomicWindows(t *testing.T) {
 		last := uint64(0)
 		for i := range found.Windows {
 			w := &found.Windows[i]
-			if w.Start < last || w.End-w.Start < jumpLen || len(w.Atomic) != len(w.Moved) {
+			if w.Start < last || w.End-w.Start < jumpLen || len(w.Ordered) != len(w.Moved) {
 				t.Errorf("%s: window %#x-%#x after %#x", path, w.Start, w.End, last)
 			}
 			last = w.End

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,12 +28,15 @@ type Patches struct {
 	Count        uint32          // of the table's entries
 	traps        map[uint64]bool // addresses of ud2 in the place of system calls
 	counterTraps bool            // the table says that rdtsc traps
+	// Atomics counts the atomic instructions of the objects that have any, if they are patched.
+	Atomics []record.PatchedAtomics
 }
 
 // patching says how the code of a process is patched.
 type Patching struct {
 	Library record.File // the engine's, which stays as it is
 	File    string      // the file that the table is appended to; empty: none
+	Atomics bool        // atomic instructions are patched too
 	// tell, unless nil, is called with the progress of a search that takes long.
 	Tell func(Analysis)
 }
@@ -42,14 +46,14 @@ func (p *Patches) IsTrap(pc uint64) bool { return p.traps[pc] }
 
 // clone returns the table of a process that is a copy of this one's.
 func (p *Patches) Clone() Patches {
-	return Patches{Count: p.Count, traps: maps.Clone(p.traps), counterTraps: p.counterTraps}
+	return Patches{Count: p.Count, traps: maps.Clone(p.traps), counterTraps: p.counterTraps, Atomics: slices.Clone(p.Atomics)}
 }
 
 // addPatches appends to the table the system calls in the process's code that the engine does
 // not know yet. It returns the limits of that, even with an error.
 func (p *Patches) Add(tid int, memory *ptrace.Memory, list []record.Mapping, how Patching) (limits []eventlog.Limit, err error) {
 	var key string
-	if p.Count == 0 {
+	if p.Count == 0 && !how.Atomics {
 		if key = codeKey(list); key != "" {
 			if known, ok := knownPatches.Load(key); ok {
 				same := known.(*patchTable)
@@ -92,12 +96,32 @@ func (p *Patches) Add(tid int, memory *ptrace.Memory, list []record.Mapping, how
 			}
 		}
 	}
+	if how.Atomics {
+		limits = append(limits, p.addAtomics(files, memory, &table)...)
+	}
 	if key != "" {
 		if knownTables.Add(1) <= mostKnownTables {
 			knownPatches.Store(key, &patchTable{table.Bytes(), maps.Clone(p.traps), p.counterTraps, limits})
 		}
 	}
 	return limits, p.storePatches(tid, memory, table.Bytes(), how.File)
+}
+
+// addAtomics appends to a table the atomic instructions of code that has not been patched.
+func (p *Patches) addAtomics(files []*mappedCode, memory *ptrace.Memory, table *bytes.Buffer) (limits []eventlog.Limit) {
+	for _, file := range files {
+		if file.err != nil {
+			continue // told already
+		}
+		patched, err := file.atomics(table, memory)
+		if err != nil {
+			limits = append(limits, eventlog.Limit{Kind: "atomics", Text: fmt.Sprintf("the atomic instructions of %s are not ordered: %v", file.mapping.Path, err)})
+		}
+		if patched.Patched > 0 || patched.Of > 0 && !slices.ContainsFunc(p.Atomics, func(x record.PatchedAtomics) bool { return x.Path == patched.Path }) {
+			p.Atomics = append(p.Atomics, patched)
+		}
+	}
+	return limits
 }
 
 // patchTable is the table of a process, reused for processes with the same code at the same
