@@ -109,7 +109,11 @@ func (w *AtomicWindow) entries(text []byte, bias uint64) (entries []byte, atomic
 		kind := uint32(agent.PatchCode)
 		if w.Ordered[i] {
 			var address patch.Code
-			if err := address.Address(AtomicOperand(&inst)); err != nil {
+			m := AtomicOperand(&inst)
+			if m.Segment != x86.SegNone || m.Addr32 {
+				return nil, 0, patch.ErrImpossible // lea does not compute its address
+			}
+			if err := address.Address(m); err != nil {
 				return nil, 0, err
 			}
 			pieces = appendPieces(pieces, &address, agent.PatchAddress, inst.PC)
