@@ -102,7 +102,7 @@ func (w *work) back(victims []victim, from beginning) error {
 				cause.Open = "" // the trace shows that the way ends there
 			}
 			open := cause.Open
-			if len(w.Passing) > 0 && !c.decision(cause) {
+			if len(w.Passing) > 0 && !c.decision(cause) && !c.handedOn() {
 				cause.Open = "" // the difference from a run that passes tells that the value is bad there
 			}
 			w.prove(c, cause)

@@ -17,11 +17,22 @@ func (w *work) orderedFirst() {
 	}
 }
 
-// mayBeOrder reports whether what a cause says may be so because of the order of accesses that another one tells: that nothing
-// gave a variable its value, where another thread or a handler did so too late.
+// mayBeOrder reports whether what a cause says may be so because of the order of accesses that another one tells, and without
+// which the run passes: that nothing gave a variable its value, where another thread or a handler did so too late; or that a store has a
+// bad value, which may have been read too early or too late, where the store itself breaks no rule.
 func mayBeOrder(c, order *evidence.Cause) bool {
-	return c.Kind == evidence.CauseUninitialised && slices.Contains(order.Interleaving.Variables, c.Variable) &&
-		slices.ContainsFunc(order.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() })
+	if !slices.ContainsFunc(order.Experiments, func(e evidence.Experiment) bool { return !e.Control && e.Agrees() }) {
+		return false
+	}
+	return c.Kind == evidence.CauseUninitialised && slices.Contains(order.Interleaving.Variables, c.Variable) || c.Kind == evidence.CauseBadValue
+}
+
+// handedOn reports whether stores of a way were made by another thread than the one that failed.
+func (c *chain) handedOn() bool {
+	failing := c.rec.Manifest.Outcome.Thread
+	return slices.ContainsFunc(c.links, func(l link) bool {
+		return l.returned == nil && l.access.By == evidence.ByProgram && l.access.Thread != failing
+	})
 }
 
 // atInstruction are the signals that come at an instruction which raises them, so that their handlers interrupt nothing else.
