@@ -146,8 +146,6 @@ static void dg_place_others(struct dg_place *p, const struct dg_rthread *me)
 
 		if (t == me || t->state == DG_R_NONE || t->state == DG_R_ENDED || t->state == DG_R_STARTING || !f)
 			continue;
-		if (dg_hunt_of(t)->deaf)
-			continue; /* it waits in the recorder's library for what a replay waits for elsewhere */
 		live = dg_live_stack(t, f->rsp);
 		dg_place_add(p, live.address, live.address + dg_least(live.length, DG_PLACE_STACK));
 	}

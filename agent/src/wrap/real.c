@@ -88,6 +88,9 @@ static int dg_acquire_unknown(dg_attempt *attempt, void *variable, const struct 
 	return result;
 }
 
+/* The thread is in a real function, which a replay does not call. */
+static __thread uint32_t dg_within_real __attribute__((tls_model("initial-exec")));
+
 /* libc's code is the recorder's own then: the heap's, or what a replay has not. */
 bool dg_turn_may_end(void)
 {
