@@ -135,7 +135,8 @@ func (rw *rewriter) align() error {
 	return err
 }
 
-// notes copies the notes. The command line in NT_PRPSINFO has spaces instead of NULs.
+// notes copies the notes. The command line in NT_PRPSINFO has spaces instead of NULs. Vector registers may have what a function of
+// the C library copied last.
 func (rw *rewriter) notes() error {
 	h, at := rw.head, rw.out.at
 	if r := rw.options.Redactor; r != nil && len(h.arguments) > 0 {
@@ -148,21 +149,36 @@ func (rw *rewriter) notes() error {
 			copy(h.notes[i:], clean)
 		}
 	}
+	rw.blankCopies(h.notes)
 	if _, err := rw.out.Write(h.notes); err != nil {
 		return err
 	}
+	have := 0
 	for left := h.note.Filesz - uint64(len(h.notes)); left > 0; {
-		b := rw.buffer[:min(left, bufferSize)]
-		if err := h.in.full(b); err != nil {
+		b := rw.buffer[:have+int(min(left, uint64(bufferSize-have)))]
+		if err := h.in.full(b[have:]); err != nil {
 			return h.cut("the end of the notes", err)
 		}
-		if _, err := rw.out.Write(b); err != nil {
+		left -= uint64(len(b) - have)
+		rw.blankCopies(b)
+		ready := len(b)
+		if left > 0 {
+			ready -= held
+		}
+		if _, err := rw.out.Write(b[:ready]); err != nil {
 			return err
 		}
-		left -= uint64(len(b))
+		have = copy(rw.buffer, b[ready:])
 	}
 	rw.pieces = append(rw.pieces, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: at, Filesz: h.note.Filesz, Align: h.note.Align})
 	return nil
+}
+
+// blankCopies blanks the secrets that were learnt.
+func (rw *rewriter) blankCopies(b []byte) {
+	if r := rw.options.Redactor; r != nil {
+		r.copies(b)
+	}
 }
 
 // segment copies the contents of a segment.
