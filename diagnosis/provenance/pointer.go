@@ -28,6 +28,9 @@ func (f *follower) access(n, k int) bool {
 	addr := l.Addr
 	object := f.pointee(n, k)
 	if object == nil {
+		if f.left(n, k, l) {
+			return true
+		}
 		return f.beyond(n, k, l) || f.beside(n, k, addr)
 	}
 	freed := object.Freed >= 0 && object.Freed < n

@@ -267,43 +267,6 @@ func (f *follower) fills(n int) bool {
 	return inst != nil && strings.HasPrefix(inst.Op, "stos")
 }
 
-// pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.
-func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next flow.Location, at int, more bool) {
-	f.link(Stored, last.At, l)
-	if f.broken(last) {
-		return l, 0, false
-	}
-	for i := range l.Size {
-		from, made, ok := f.copied(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
-		switch {
-		case !ok, i > 0 && from.Addr != next.Addr+evidence.Addr(i):
-			f.end(Pieces, last.At)
-			f.overran(l, f.start)
-			return l, 0, false
-		case i == 0:
-			next, at = from, made
-		}
-	}
-	if next.Size = l.Size; f.pieced == 0 {
-		f.pieced = last.At
-	}
-	return next, at, true
-}
-
-// copied is the byte of memory that a byte in memory was last copied from, and when.
-func (f *follower) copied(l flow.Location, n int) (from flow.Location, at int, ok bool) {
-	for range 8 {
-		d := f.trace.Define(l, n)
-		if d.Kind != flow.Copied {
-			return l, 0, false
-		}
-		if l, n = d.From[0], d.At; l.Space == transfer.Memory {
-			return l, n, true
-		}
-	}
-	return l, 0, false
-}
-
 // broken ends the way at an access of the step that broke a rule.
 func (f *follower) broken(d flow.Definition) bool {
 	s := f.trace.Step(d.At)
@@ -390,8 +353,35 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		}
 	}
 	f.link(Computed, d.At, d.Part)
-	f.end(Undecided, d.At)
+	if len(from) != 2 || !f.either(from, d.At) {
+		f.end(Undecided, d.At)
+	}
 	return l, 0, false
+}
+
+// either follows both operands of step n, and continues on the way that ends at an access that broke a rule, if the other way does not;
+// or on the first, if the system gave the program both.
+func (f *follower) either(from []flow.Location, n int) bool {
+	if f.depth == mostDepth {
+		return false
+	}
+	var ways [2]*Way
+	for i, l := range from {
+		inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+		inner.follow(l, n)
+		ways[i] = inner.way
+	}
+	next := ways[0]
+	switch first, second := ways[0].Broke(), ways[1].Broke(); {
+	case second && !first:
+		next = ways[1]
+	case first != second, ways[0].End == Input && ways[1].End == Input:
+	default:
+		return false
+	}
+	next.Links = append(f.way.Links, next.Links...)
+	*f.way = *next
+	return true
 }
 
 // common is the value of which both operands were made by copies and by computations with constants: the way continues
@@ -478,19 +468,6 @@ func (f *follower) returned(n int) {
 func filler(v uint64) bool {
 	const every = 0x0101010101010101
 	return v == v&0xff*every && v != 0 && v != ^uint64(0)
-}
-
-// converted continues from the result of a function that converts text to the call that read the text.
-func (f *follower) converted(entered int) {
-	if name := strings.TrimLeft(f.way.Call, "_"); !strings.HasPrefix(name, "strto") && !strings.HasPrefix(name, "ato") || f.depth == mostDepth {
-		return
-	}
-	text := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
-	text.follow(flow.Memory(evidence.Addr(f.trace.Register(entered, x86.RDI)), 1), entered)
-	if w := text.way; w.End == Input {
-		w.Links = append(f.way.Links, w.Links...)
-		*f.way = *w
-	}
 }
 
 // after is the step of the same thread that follows a call, past the jumps of procedure linkage tables.

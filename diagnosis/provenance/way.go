@@ -55,6 +55,8 @@ const (
 	Freed
 	// Outside: an access through a pointer to an object was outside of it.
 	Outside
+	// Left: an access to the frame of a function that had returned. PC is where the function handed out the address, or made it.
+	Left
 	// Pieces: a word whose bytes several instructions made, each for itself: text, or other words that overlap it.
 	Pieces
 	// Overwrote: PC stored something over a return address, which only calls store.
@@ -85,18 +87,18 @@ type Way struct {
 	Call string
 	// Object is that of Unset, Freed and Outside.
 	Object *flow.Object
-	// Declared is the variable of Outside, where it is no object of the heap.
+	// Declared is the variable of Outside, where it is no object of the heap, and of Left, if it is known.
 	Declared *Declared
-	// AccessPC is the place of the access that broke a rule, of Freed and Outside, or that read the value, of Unset and
+	// AccessPC is the place of the access that broke a rule, of Freed, Outside and Left, or that read the value, of Unset and
 	// Initial.
 	AccessPC evidence.Addr
-	// access is the step of the access, of Freed and Outside.
+	// access is the step of the access, of Freed, Outside and Left.
 	access int
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
-	// Write: the access of Outside and Freed stored something.
+	// Write: the access of Outside, Freed and Left stored something.
 	Write bool
-	// Failing: the access of Freed and Outside is the failing instruction's own.
+	// Failing: the access of Freed, Outside and Left is the failing instruction's own.
 	Failing bool
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
@@ -104,7 +106,7 @@ type Way struct {
 
 // Broke reports whether the way ends at an access that broke a rule, before the failing instruction's own.
 func (w *Way) Broke() bool {
-	return !w.Failing && (w.End == Outside || w.End == Freed || w.End == Unset)
+	return !w.Failing && (w.End == Outside || w.End == Freed || w.End == Left || w.End == Unset)
 }
 
 // broke reports whether the way ends at an access to memory that had been freed, or outside of an object.

@@ -3,7 +3,6 @@ package verdict
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"diagnose/diagnosis/provenance"
@@ -11,7 +10,6 @@ import (
 	"diagnose/flow"
 	"diagnose/image"
 	"diagnose/image/x86"
-	"diagnose/internal/wording"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 )
@@ -170,7 +168,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return x.site(w.AccessPC)
 	case provenance.Freed:
 		return freedAt(x.objectOf(w), x.site(w.PC))
-	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote:
+	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -285,7 +283,7 @@ func basis(w *provenance.Way) evidence.Basis {
 		return evidence.BasisResult
 	case provenance.Unset:
 		return evidence.BasisUndefined
-	case provenance.Freed:
+	case provenance.Freed, provenance.Left:
 		return evidence.BasisLifetime
 	case provenance.Outside:
 		return evidence.BasisBounds
@@ -301,155 +299,6 @@ func basis(w *provenance.Way) evidence.Basis {
 		return evidence.BasisConstant
 	}
 	return evidence.BasisStore
-}
-
-// summary is the cause in a sentence.
-func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) string {
-	switch w.End {
-	case provenance.Freed:
-		return fmt.Sprintf("%s %s", siteText(root), endOfMemory(w.Call)) + x.uses(w)
-	case provenance.Unset:
-		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
-	case provenance.Outside:
-		return x.outsideText(w, root)
-	case provenance.Pieces:
-		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
-	case provenance.Overwrote:
-		return fmt.Sprintf("%s overwrote the return address of a function that had not returned", siteText(root))
-	case provenance.Initial:
-		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
-	case provenance.Loop:
-		return fmt.Sprintf("the loop at %s continues until %s is bad", siteText(root), v.name)
-	case provenance.Made:
-		if o := x.failure.Class; o != nil && o.Expected != "" && w.Object != nil && o.Object >= w.Object.Addr && uint64(o.Object-w.Object.Addr) < w.Object.Size {
-			return fmt.Sprintf("%s made an object of class %s, and%s expects %s", siteText(root), evidence.ShortName(o.Class), x.reader(w), evidence.ShortName(o.Expected))
-		}
-		return fmt.Sprintf("%s made an object of another type than%s expects", siteText(root), x.reader(w))
-	}
-	text := fmt.Sprintf("%s made the bad value of %s", siteText(root), v.name)
-	switch {
-	case w.End == provenance.Input:
-		text += ", which is input of " + w.Call
-	case w.End == provenance.Returned && w.Call != "":
-		text += ", which " + libraryName(w.Call) + " returned"
-	}
-	return text
-}
-
-// endOfMemory says what a call did that ended the life of memory.
-func endOfMemory(call string) string {
-	switch call {
-	case "munmap":
-		return "unmapped memory"
-	case "mremap":
-		return "moved memory to another address"
-	case "shmdt":
-		return "detached shared memory"
-	case "mmap", "shmat":
-		return "mapped other memory over memory"
-	}
-	return "freed memory"
-}
-
-// reader is the place of the access, with a space before it.
-func (x *exact) reader(w *provenance.Way) string {
-	if s := x.site(w.AccessPC); s != nil {
-		return " " + siteText(s)
-	}
-	return " the code that failed"
-}
-
-func (x *exact) uses(w *provenance.Way) string {
-	if s := x.site(w.AccessPC); s != nil {
-		return fmt.Sprintf(", which %s still uses", siteText(s))
-	}
-	return ", which is still used"
-}
-
-func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
-	verb, side, n := "reads", "past the end of", w.Beyond-1
-	if w.Write {
-		verb = "writes"
-	}
-	if w.Beyond < 0 {
-		side, n = "before the start of", -w.Beyond-1
-	}
-	text := fmt.Sprintf("%s %s ", siteText(root), verb)
-	if n > 0 {
-		text += wording.Count(uint64(n), "byte") + " "
-	}
-	if d := w.Declared; d != nil {
-		return text + fmt.Sprintf("%s %s, which has %s", side, d.Name, wording.Count(d.Size, "byte"))
-	}
-	if o := x.objectOf(w); o != nil {
-		return text + fmt.Sprintf("%s an object of %s", side, sizeText(o))
-	}
-	return text + fmt.Sprintf("%s an object of %s", side, wording.Count(w.Object.Size, "byte"))
-}
-
-// story tells the links, the oldest first, at most mostTold.
-func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
-	add := func(text string, s *evidence.Site) { steps = append(steps, x.step(text, s)) }
-	if s := x.site(w.PC); s != nil {
-		switch w.End {
-		case provenance.Input:
-			add(fmt.Sprintf("%s got it from the system, by %s", siteText(s), w.Call), s)
-		case provenance.Returned:
-			add(fmt.Sprintf("%s got it from %s", siteText(s), libraryName(w.Call)), s)
-		case provenance.Freed:
-			add(fmt.Sprintf("%s ended the life of the memory, by %s", siteText(s), w.Call), s)
-		}
-	}
-	if w.Led != nil {
-		steps = append(steps, x.story(w.Led)...)
-	}
-	links := w.Links
-	if len(links) > mostTold {
-		links = links[:mostTold]
-	}
-	for i := len(links) - 1; i >= 0; i-- {
-		if l := &links[i]; x.site(l.PC) != nil {
-			add(x.linkText(l), x.site(l.PC))
-		}
-	}
-	if s := x.site(w.AccessPC); s != nil && (w.End == provenance.Freed || w.End == provenance.Unset) {
-		add(siteText(s)+" uses it", s)
-	}
-	return steps
-}
-
-// step is a sentence about a place, with its source.
-func (x *exact) step(text string, s *evidence.Site) evidence.CauseStep {
-	if x.source != nil {
-		if line, ok := x.source(s); ok {
-			text += ": " + strings.TrimSpace(line)
-		}
-	}
-	return evidence.CauseStep{Text: text, Site: s, Proof: evidence.Replayed}
-}
-
-// mostTold bounds the links that a story has.
-const mostTold = 8
-
-func (x *exact) linkText(l *provenance.Link) string {
-	s, value := siteText(x.site(l.PC)), ""
-	if l.Known {
-		value = " " + valueText(l.Value)
-	}
-	switch l.Kind {
-	case provenance.Offset:
-		return s + " added an offset to an address that was good"
-	case provenance.Bound:
-		return fmt.Sprintf("%s counts up to%s", s, value)
-	case provenance.Again:
-		return s + " accessed memory outside of the same object"
-	case provenance.Computed:
-		return fmt.Sprintf("%s computed%s of it", s, value)
-	}
-	if l.Times > 1 {
-		return fmt.Sprintf("%s stored%s, the last of %d times", s, value, l.Times)
-	}
-	return s + " stored" + value
 }
 
 // onWay reports whether a place is one that a way leads through.

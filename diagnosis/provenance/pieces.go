@@ -1,0 +1,98 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.
+func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next flow.Location, at int, more bool) {
+	f.link(Stored, last.At, l)
+	if f.broken(last) {
+		return l, 0, false
+	}
+	var whole byteSource
+	for i := range l.Size {
+		part, ok := f.copied(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
+		switch {
+		case !ok, i > 0 && !part.follows(&whole, i):
+			f.end(Pieces, last.At)
+			f.overran(l, f.start)
+			return l, 0, false
+		case i == 0:
+			whole = part
+		}
+	}
+	if next, at = whole.l, whole.before; f.pieced == 0 {
+		f.pieced = last.At
+	}
+	next.Size = l.Size
+	return next, at, true
+}
+
+// byteSource is what a byte was copied from, as it is before a step. Of a register, made is the step that gave it its value.
+type byteSource struct {
+	l            flow.Location
+	before, made int
+}
+
+// follows reports whether a byte is the one i bytes after another one, of memory or of one value of a register.
+func (o *byteSource) follows(first *byteSource, i int) bool {
+	if o.l.Space == transfer.Memory {
+		return first.l.Space == transfer.Memory && o.l.Addr == first.l.Addr+evidence.Addr(i)
+	}
+	next := first.l
+	next.Off += i
+	return o.l == next && o.made == first.made
+}
+
+// copied is the byte of memory or of a register that a byte in memory was last copied from. Code that takes a number apart shifts its
+// bytes on the way.
+func (f *follower) copied(l flow.Location, n int) (o byteSource, ok bool) {
+	for range 16 {
+		d := f.trace.Define(l, n)
+		switch d.Kind {
+		case flow.Copied:
+			l, n = d.From[0], d.At
+		case flow.Computed:
+			from, shifted := f.shifted(d)
+			if !shifted {
+				return byteSource{l, n, d.At}, l.Space == transfer.General
+			}
+			l, n = from, d.At
+		default:
+			return o, false
+		}
+		if l.Space == transfer.Memory {
+			return byteSource{l: l, before: n}, true
+		}
+	}
+	return o, false
+}
+
+// shifted is the byte of a register that a right shift by whole bytes made another byte of.
+func (f *follower) shifted(d flow.Definition) (from flow.Location, ok bool) {
+	step := f.trace.Step(d.At)
+	o := step.Inst.Operands
+	if op := step.Inst.Op; op != "shr" && op != "sar" || len(o) < 2 || d.Part.Space != transfer.General {
+		return from, false
+	}
+	var count uint64
+	switch {
+	case o[1].IsImm:
+		count = uint64(o[1].Imm)
+	case o[1].Reg == x86.RCX:
+		count = f.trace.Register(d.At, x86.RCX)
+	default:
+		return from, false
+	}
+	bits := uint64(8 * o[0].Size)
+	if count &= max(bits, 32) - 1; count%8 != 0 || 8*uint64(d.Part.Off)+count >= bits { // SDM, SAL/SAR/SHL/SHR: the count is masked
+		return from, false
+	}
+	from = d.Part
+	from.Off += int(count / 8)
+	return from, true
+}
