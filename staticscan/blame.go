@@ -46,6 +46,9 @@ type Blame struct {
 	Through  string
 	// Steps lead from the failing instruction back; the nearest is first.
 	Steps []evidence.OriginStep
+	// Split says that the value was made of two others on the way, and that the steps follow one of them, while the other may be
+	// the wrong one.
+	Split bool
 	// Cell is the memory that the bad value was loaded from, CellSize its
 	// size, CellName and CellType what the program calls it. Nil when the
 	// value came from no memory, or from an address that is not known.

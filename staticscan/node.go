@@ -320,3 +320,19 @@ func (s *backwardSlice) definedBy(d int, r x86.Reg, depth int) *node {
 	n.def = d
 	return n
 }
+
+// varies reports whether a value was made of anything but constants.
+func (n *node) varies(depth int) bool {
+	if n == nil || depth > maxDepth {
+		return n != nil
+	}
+	switch n.op {
+	case opConst:
+		return false
+	case opCopy, opProduct:
+		return n.a.varies(depth + 1)
+	case opSum, opMade:
+		return n.a.varies(depth+1) || n.b.varies(depth+1)
+	}
+	return true
+}

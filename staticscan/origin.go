@@ -258,6 +258,7 @@ func (t *originSearch) walkBack(s *backwardSlice, n *node) {
 			n = t.sumStep(s, n)
 		case opMade:
 			t.madeStep(s, n)
+			t.blame.Split = t.blame.Split || !n.choice && s.ofTwo(n)
 			n = s.madeFrom(n)
 		case opEntry:
 			s, n = t.argumentStep(s, n)
@@ -434,6 +435,11 @@ func (s *backwardSlice) madeFrom(n *node) *node {
 	return n.a
 }
 
+// ofTwo reports whether a value was made of two others that are no constants and do not come from one place.
+func (s *backwardSlice) ofTwo(n *node) bool {
+	return n.b != nil && n.a.varies(0) && n.b.varies(0) && s.source(n) == nil
+}
+
 // leads reports that the summand to blame went into one operand and not into the
 // other.
 func (t *originSearch) leads(to, other *node) bool {
@@ -452,6 +458,7 @@ func (t *originSearch) sumStep(s *backwardSlice, n *node) *node {
 		if t.leads(n.b, n.a) || !t.leads(n.a, n.b) && s.isPointerNode(n.b) && !s.isPointerNode(n.a) {
 			next, other = n.b, n.a
 		}
+		t.blame.Split = t.blame.Split || s.ofTwo(n) && !t.leads(next, other)
 		step.Text = "it was computed as " + s.nodeText(next) + " + " + s.nodeText(other)
 	}
 	if v, ok := n.best(); ok {

@@ -21,8 +21,9 @@ type Store struct {
 	// there (Pointer, as far as it has a name) and where that came from. Its Cell
 	// is the memory that the value was read from.
 	Blame
-	// Width is how many bytes the instruction stored; 0: not known.
+	// Width is how many bytes the instruction stored; 0: not known. At is where it stored them; nil: not known.
 	Width int
+	At    *evidence.Addr
 	// Again says that the value was made from the one that the word had before.
 	Again bool
 	// From is the address that the code started from, a variable's or a pointer's,
@@ -107,6 +108,9 @@ func (t *storeTrail) byInstruction(s *backwardSlice) {
 	}
 	t.describeAccess(s, to)
 	t.Width = to.Size
+	if at, known := to.Memory.Address(s.known); known && !to.Implicit {
+		t.At = addrOf(at)
+	}
 	size, varies := s.stores(to)
 	t.meantBy(s, s.addressOf(s.now, &to.Memory, 0), size, varies)
 	t.Again = to.Access == evidence.ReadWrite
@@ -130,10 +134,11 @@ func (t *storeTrail) byInstruction(s *backwardSlice) {
 	case from.IsMemory:
 		t.copied(s, s.load(s.now, from.Memory, max(from.Size, 1), false, 0))
 	case from.Reg.General():
+		n := s.register(s.now, from.Reg, 0)
 		if t.Again {
 			t.againStep(s)
+			t.blame.Split = n.varies(0)
 		}
-		n := s.register(s.now, from.Reg, 0)
 		t.describeValue(s, n, RoleValue)
 		t.walkBack(s, n)
 	default:

@@ -103,6 +103,8 @@ func (c *chain) openEnd() evidence.OpenEnd {
 		return ""
 	case c.open == evidence.OpenTime:
 		return c.open
+	case !c.traced && slices.ContainsFunc(c.links, func(l link) bool { return l.store.Split }):
+		return evidence.OpenOrigin
 	case last.returned == nil && (c.counted() >= 0 || c.fromInput(last)):
 		return ""
 	case c.open != "":

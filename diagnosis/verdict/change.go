@@ -28,7 +28,8 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		}
 		nearer := *cause
 		c.credit(&nearer, &x)
-		nearer.Ordered, nearer.Guard, nearer.Decision = c.ordered(&x), c.guard(&x), c.decision(cause)
+		nearer.Ordered, nearer.Guard, nearer.Decision = cause.Ordered || c.ordered(&x), c.guard(&x), c.decision(cause)
+		nearer.Open = cmp.Or(nearer.Open, cause.Open) // a store that handed the value on says no more than the way to it
 		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return

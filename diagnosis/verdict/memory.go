@@ -99,7 +99,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 		if cause != nil && !w.known(cause) {
 			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty {
-				cause.Open = "" // the trace shows that the way ends there
+				cause.Open, c.traced = "", true
 			}
 			open := cause.Open
 			if len(w.Passing) > 0 && !c.decision(cause) && !c.handedOn() {
@@ -201,6 +201,8 @@ type chain struct {
 	open evidence.OpenEnd
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
+	// traced: a trace shows that the way ends where the chain does.
+	traced bool
 	// dead: the victim lies in the frame of a function that had returned.
 	dead bool
 }
@@ -581,11 +583,15 @@ func (l *link) counted() *evidence.Access {
 func (l *link) word() evidence.Addr { return wordOf(l.log, &l.access) }
 
 // stored is the victim's first byte that the access stored: the others of its word may
-// be another store's. Where nothing changed, it is the first in the word.
+// be another store's. Where the store's address is not known, it is the first byte that changed; if none did, the first in the word.
 func (l *link) stored() evidence.Addr {
 	word := l.word()
 	first := max(word, l.victim.start)
-	for at := first; at < min(word+evidence.Addr(l.access.Size), l.victim.end()); at++ {
+	end := min(word+evidence.Addr(l.access.Size), l.victim.end())
+	if at := l.store.At; at != nil && *at < end && *at+evidence.Addr(l.store.Width) > first {
+		return max(first, *at)
+	}
+	for at := first; at < end; at++ {
 		changed := (l.access.Old^l.access.New)>>(8*(at-word))&0xff != 0
 		switch width := evidence.Addr(l.store.Width); {
 		case !changed:

@@ -40,13 +40,16 @@ var atInstruction = map[string]bool{"SIGSEGV": true, "SIGBUS": true, "SIGFPE": t
 
 // ordered reports whether the store that a change was made to is of another thread than the one that failed, or of a handler,
 // and the failing thread had read another value there before, or is not known not to. The change leaves the store out
-// altogether; when it came may be what matters. So it is with a free of another thread.
+// altogether; when it came may be what matters. So it is with a free of another thread, and with a value that was read too early.
 func (c *chain) ordered(x *change) bool {
 	if x.link < 0 && c.made != nil && c.made.call != nil && c.made.call.thread != c.rec.Manifest.Outcome.Thread {
 		return c.victim.kind == evidence.CauseUseAfterFree || c.victim.kind == evidence.CauseDoubleFree
 	}
 	if x.link < 0 || c.victim.damaged() {
 		return false
+	}
+	if c.readEarly(x.link) {
+		return true
 	}
 	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread
 	interrupts := l.seen.Handler != "" && !atInstruction[l.seen.Handler]
@@ -71,4 +74,26 @@ func (c *chain) ordered(x *change) bool {
 		}
 	}
 	return !seen // the log lacks the read, and may lack others
+}
+
+// readEarly reports whether a value on the way from a link was read by one thread before another one also stored to the same
+// memory: with that store first, the reader would have had another value.
+func (c *chain) readEarly(from int) bool {
+	reader := c.rec.Manifest.Outcome.Thread
+	for i := range c.links[:min(from, c.headline())+1] {
+		l, stored := &c.links[i], false
+		if l.log == nil { // a call's result
+			continue
+		}
+		for k := range l.log.Accesses {
+			a := &l.log.Accesses[k]
+			if *a == l.access {
+				stored = true
+			} else if stored && writesMemory(a.Kind) && a.Thread != reader && l.victim.concerns(l.log, a) {
+				return true
+			}
+		}
+		reader = l.access.Thread
+	}
+	return false
 }
