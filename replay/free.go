@@ -1,17 +1,14 @@
 package replay
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"syscall"
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/signalsets"
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
@@ -289,19 +286,9 @@ func (c *controller) freeFault(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 // catches reports whether the process has a handler for a signal and the thread does not block it:
 // proc_pid_status(5).
 func catches(tid int, signal syscall.Signal) (bool, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	sets, err := signalsets.Read(tid)
 	if err != nil {
 		return false, fmt.Errorf("replay: %w", err)
 	}
-	mask := func(name string) (uint64, error) {
-		_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
-		line, _, _ := bytes.Cut(rest, []byte("\n"))
-		if !found {
-			return 0, fmt.Errorf("replay: /proc/%d/status has no %s", tid, name)
-		}
-		return strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
-	}
-	caught, err := mask("SigCgt")
-	blocked, err2 := mask("SigBlk")
-	return caught&^blocked>>(uint(signal)-1)&1 != 0, errors.Join(err, err2)
+	return (sets.Caught &^ sets.Blocked).Has(signal), nil
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/internal/procmaps"
+	"diagnose/internal/signalsets"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -39,7 +39,7 @@ func checkPossible(p *tracee.Process) error {
 		if !t.Stopped {
 			continue // the first thread, which has ended
 		}
-		if err := checkPending(p.PID, t); err != nil {
+		if err := checkPending(t); err != nil {
 			return err
 		}
 	}
@@ -50,21 +50,13 @@ func checkPossible(p *tracee.Process) error {
 }
 
 // checkPending looks for signals that wait for a thread: a fork has none.
-func checkPending(pid int, t *tracee.Thread) error {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, t.TID))
+func checkPending(t *tracee.Thread) error {
+	sets, err := signalsets.Read(t.TID)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	for _, field := range []string{"\nSigPnd:\t", "\nShdPnd:\t"} {
-		_, rest, found := strings.Cut(string(status), field)
-		text, _, _ := strings.Cut(rest, "\n")
-		pending, err := strconv.ParseUint(text, 16, 64)
-		if !found || err != nil {
-			return fmt.Errorf("checkpoint: no pending signals in the status of thread %d", t.TID)
-		}
-		if pending&^(1<<(unix.SIGSTOP-1)) != 0 {
-			return impossible("signals %#x wait for thread %d", pending, t.Index)
-		}
+	if pending := (sets.Pending | sets.SharedPending) &^ signalsets.Of(unix.SIGSTOP); pending != 0 {
+		return impossible("signals %#x wait for thread %d", pending, t.Index)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"diagnose/internal/signalsets"
 )
 
 // Types of notes (linux/elf.h).
@@ -111,12 +113,12 @@ func (w *coreWriter) threadStatus(tid, signal int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	masks, err := signalMasks(tid)
+	signals, err := signalsets.Read(tid)
 	if err != nil {
 		return nil, err
 	}
 	s := prstatus{
-		signo: int32(signal), cursig: int16(signal), sigpend: masks.pending, sighold: masks.blocked,
+		signo: int32(signal), cursig: int16(signal), sigpend: uint64(signals.Pending), sighold: uint64(signals.Blocked),
 		pid: int32(tid), ppid: stat.number(4), pgrp: stat.number(5), sid: stat.number(6),
 		utime: stat.time(14), stime: stat.time(15), cu: stat.time(16), cs: stat.time(17), fpvalid: 1,
 	}
@@ -214,27 +216,6 @@ func (s *procStat) number(field int) int32 { return int32(s.long(field)) }
 func (s *procStat) time(field int) [2]int64 {
 	ticks := s.long(field)
 	return [2]int64{ticks / 100, ticks % 100 * 10000}
-}
-
-type masks struct{ pending, blocked uint64 }
-
-func signalMasks(tid int) (masks, error) {
-	var m masks
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return m, err
-	}
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		into := map[string]*uint64{"SigPnd": &m.pending, "SigBlk": &m.blocked}[key]
-		if into == nil {
-			continue
-		}
-		if *into, err = strconv.ParseUint(strings.TrimSpace(value), 16, 64); err != nil {
-			return m, fmt.Errorf("%s of thread %d: %w", key, tid, err)
-		}
-	}
-	return m, nil
 }
 
 // The compiler gives the two structs the kernel's sizes.

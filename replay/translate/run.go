@@ -3,15 +3,13 @@ package translate
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"diagnose/image/x86"
 	"diagnose/internal/siginfo"
+	"diagnose/internal/signalsets"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -277,23 +275,11 @@ func (x *Translator) canFail(tid int) (bool, error) {
 	if fails, known := x.fails[tid]; known {
 		return fails, nil
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", x.pid, tid))
+	sets, err := signalsets.Read(tid)
 	if err != nil {
 		return false, fmt.Errorf("replay: the signals of thread %d: %w", tid, err)
 	}
-	set := uint64(0)
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if name != "SigBlk" && name != "SigIgn" {
-			continue
-		}
-		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		if err != nil {
-			return false, fmt.Errorf("replay: the signals of thread %d: %w", tid, err)
-		}
-		set |= mask
-	}
-	x.fails[tid] = set&(1<<(unix.SIGSEGV-1)) == 0
+	x.fails[tid] = !(sets.Blocked | sets.Ignored).Has(unix.SIGSEGV)
 	return x.fails[tid], nil
 }
 

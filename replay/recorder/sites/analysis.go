@@ -7,13 +7,13 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/signalsets"
 	"diagnose/replay/record"
 )
 
@@ -150,23 +150,10 @@ func endsAtOnce(tid int) bool {
 	if err != nil {
 		return true
 	}
-	sets := map[string]uint64{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if name == "State" && strings.HasPrefix(strings.TrimSpace(value), "Z") {
-			return true
-		}
-		if strings.HasPrefix(name, "Sig") || name == "ShdPnd" {
-			sets[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // SigQ is no set, and not needed
-		}
+	if _, state, _ := strings.Cut(string(text), "\nState:\t"); strings.HasPrefix(state, "Z") {
+		return true
 	}
-	harmless := signalSet(unix.SIGCHLD, unix.SIGURG, unix.SIGWINCH, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-	return (sets["SigPnd"]|sets["ShdPnd"])&^(sets["SigBlk"]|sets["SigIgn"]|sets["SigCgt"]|harmless) != 0
-}
-
-func signalSet(list ...unix.Signal) (set uint64) {
-	for _, s := range list {
-		set |= 1 << (s - 1)
-	}
-	return set
+	s, err := signalsets.Parse(text)
+	harmless := signalsets.Of(unix.SIGCHLD, unix.SIGURG, unix.SIGWINCH, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	return err == nil && (s.Pending|s.SharedPending)&^(s.Blocked|s.Ignored|s.Caught|harmless) != 0
 }
