@@ -85,5 +85,3 @@ type end struct {
 	status  int
 	failure error // a *DivergenceError or *StuckError
 }
-
-const unixFlagTrap = 0x100

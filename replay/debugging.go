@@ -511,10 +511,10 @@ func (d *debugging) ask(t *tracee.Thread, kind StopKind, tallies []uint64) (Debu
 // passTrap lets a thread pass the breakpoint at its pc, where it has stopped.
 func (d *debugging) passTrap(t *tracee.Thread) error {
 	regs, err := ptrace.GetRegisters(t.TID)
-	if err != nil || regs.Eflags&tracee.FlagResume != 0 || t.Final != nil {
+	if err != nil || regs.Eflags&ptrace.FlagResume != 0 || t.Final != nil {
 		return err
 	}
-	regs.Eflags |= tracee.FlagResume
+	regs.Eflags |= ptrace.FlagResume
 	return ptrace.SetRegisters(t.TID, &regs)
 }
 

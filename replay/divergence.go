@@ -13,6 +13,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/internal/wording"
+	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/replay/tracee"
@@ -143,9 +144,10 @@ func instant(ns uint64) string {
 	return time.Unix(0, int64(ns)).UTC().Format(time.DateTime)
 }
 
+// errnoOf returns the error with a number, which may be negated as in the result of a system call.
 func errnoOf(v uint64) error {
-	if n := int64(v); n < 0 && n > -4096 {
-		return unix.Errno(-n)
+	if err := ptrace.ResultError(int64(v)); err != nil {
+		return err
 	}
 	return unix.Errno(v)
 }

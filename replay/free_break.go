@@ -123,7 +123,7 @@ func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 	regs := s.Regs
 	regs.Rip, regs.Orig_rax = pc, ^uint64(0)
 	// A debug register for the same instruction has already seen this arrival.
-	regs.Eflags |= tracee.FlagResume
+	regs.Eflags |= ptrace.FlagResume
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return true, err
 	}

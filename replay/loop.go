@@ -193,7 +193,7 @@ func (c *controller) trapSignal(t *tracee.Thread, s *tracee.SignalStop) error {
 	if s.Code == tracee.TrapBreakpoint && c.placer.UsesRegister(t) {
 		// Its status was lost (tracee.IsStepTrap), so the kernel did not set the flag by which an
 		// instruction breakpoint stops a thread only once.
-		s.Regs.Eflags |= tracee.FlagResume
+		s.Regs.Eflags |= ptrace.FlagResume
 		if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (c *controller) moved(t *tracee.Thread, m breakpoint.Move, s *tracee.Signal
 		return c.arrived(t)
 	case breakpoint.Preempts:
 		if c.debugging.watches() {
-			s.Regs.Eflags &^= tracee.FlagResume // with it the access of the instruction would not be seen
+			s.Regs.Eflags &^= ptrace.FlagResume // with it the access of the instruction would not be seen
 		}
 		return c.parkFor(t, &tracee.Final{Regs: s.Regs}, agent.ParkedPoint)
 	}

@@ -72,7 +72,7 @@ func (r *runner) parkFor(t *tracee.Thread, f *tracee.Final, why uint64) error {
 	parked := f.Regs
 	parked.Rdi = why
 	parked.Rip, parked.Rsp = control.ParkPC, top&^15-8
-	parked.Eflags &^= unixFlagTrap
+	parked.Eflags &^= ptrace.FlagTrap
 	parked.Orig_rax = ^uint64(0)
 	if err := ptrace.SetRegisters(t.TID, &parked); err != nil {
 		return err

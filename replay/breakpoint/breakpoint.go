@@ -256,7 +256,7 @@ func (b *Breakpoints) HandleTrap(t *tracee.Thread, regs *ptrace.Registers) (Move
 			// this pc.
 			if here {
 				again := *regs
-				again.Eflags &^= tracee.FlagResume
+				again.Eflags &^= ptrace.FlagResume
 				if err := ptrace.SetRegisters(t.TID, &again); err != nil {
 					return Move{}, err
 				}
@@ -359,7 +359,7 @@ func (b *Breakpoints) arrive(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	}
 	if p.preempts {
 		// The next place may be the same: the thread has executed nothing then.
-		regs.Eflags &^= tracee.FlagResume
+		regs.Eflags &^= ptrace.FlagResume
 		return Move{Kind: Preempts}, nil
 	}
 	if p.signal == 0 {

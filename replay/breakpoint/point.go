@@ -35,7 +35,7 @@ func (b *Breakpoints) reachedPoint(t *tracee.Thread, x *broken, regs *ptrace.Reg
 	}
 	// A Moment at the same instruction is after the preemption.
 	if x.moment == regs.Rip || slices.Contains(b.everywhere, regs.Rip) {
-		regs.Eflags &^= tracee.FlagResume
+		regs.Eflags &^= ptrace.FlagResume
 	}
 	return Move{Kind: Preempts}, nil
 }

@@ -184,7 +184,7 @@ func (in *Inlined) inPlace(t *tracee.Thread, site *Site, regs *ptrace.Registers,
 	regs.Rip, regs.Orig_rax = site.Inst.PC, ^uint64(0)
 	// A debug register at the instruction has stopped the thread before the site did. It would
 	// stop it here again and again.
-	regs.Eflags |= tracee.FlagResume
+	regs.Eflags |= ptrace.FlagResume
 	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package ptrace
 
 import (
 	"fmt"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,24 +25,18 @@ func NewCaller(tid int, instruction uint64) (*Caller, error) {
 // Call makes a system call. It waits for stops of that thread alone.
 func (c *Caller) Call(number uint64, args ...uint64) (uint64, error) {
 	call := c.regs
-	call.Rax = number
-	for i, slot := range []*uint64{&call.Rdi, &call.Rsi, &call.Rdx, &call.R10, &call.R8, &call.R9} {
-		if i < len(args) {
-			*slot = args[i]
-		}
-	}
+	prepareCall(&call, number, args)
 	after, err := stepWith(c.tid, &call)
 	if err == nil && after.Rip == call.Rip {
 		after, err = stepWith(c.tid, &call) // it trapped where it left the system call in which it had stopped
 	}
-	const most = 4095 // MAX_ERRNO of linux/err.h
-	switch result := int64(after.Rax); {
+	switch failure := ResultError(int64(after.Rax)); {
 	case err != nil:
 		return 0, err
 	case after.Rip == call.Rip:
 		return 0, fmt.Errorf("ptrace: thread %d does not leave %#x", c.tid, call.Rip)
-	case result < 0 && result >= -most:
-		return 0, fmt.Errorf("ptrace: system call %d in thread %d: %w", number, c.tid, syscall.Errno(-result))
+	case failure != nil:
+		return 0, fmt.Errorf("ptrace: system call %d in thread %d: %w", number, c.tid, failure)
 	}
 	return after.Rax, nil
 }

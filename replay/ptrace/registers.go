@@ -2,7 +2,6 @@ package ptrace
 
 import (
 	"fmt"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -10,6 +9,12 @@ import (
 
 // Registers are the general registers, struct user_regs_struct of sys/user.h.
 type Registers = unix.PtraceRegs
+
+// Bits of Eflags: Intel's manual, volume 1, section 3.4.3.
+const (
+	FlagTrap   = 1 << 8  // TF: the thread stops after each instruction
+	FlagResume = 1 << 16 // RF: no debug register stops the thread at its next instruction
+)
 
 // GetRegisters reads the registers of a stopped thread.
 func GetRegisters(tid int) (Registers, error) {
@@ -83,7 +88,7 @@ func SetDebug(tid, number int, value uint64) error {
 
 // Breakpoint arms debug register 0 of a stopped thread as a breakpoint for the
 // execution of the instruction at pc, and ClearBreakpoint disarms it. It traps
-// before the instruction; set RF in Eflags (bit 16) to go past it.
+// before the instruction; set FlagResume in Eflags to continue past it.
 func Breakpoint(tid int, pc uint64) error {
 	const local0 = 1 // execution is kind 0, length 0
 	if err := SetDebug(tid, 7, 0); err != nil {
@@ -101,70 +106,4 @@ func ClearBreakpoint(tid int) error {
 		return err
 	}
 	return SetDebug(tid, 6, 0)
-}
-
-// SystemCall makes a stopped thread make a system call, and returns the result,
-// negative for an error. The registers are as before when it returns. It waits
-// for stops of that thread alone; a stop of another kind in between is an error.
-func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error) {
-	saved, err := GetRegisters(tid)
-	if err != nil {
-		return 0, err
-	}
-	memory, err := OpenMemory(tid)
-	if err != nil {
-		return 0, err
-	}
-	defer memory.Close()
-	instruction := []byte{0x0f, 0x05}
-	before := make([]byte, len(instruction))
-	if _, err := memory.ReadAt(before, int64(saved.Rip)); err != nil {
-		return 0, err
-	}
-	if _, err := memory.WriteAt(instruction, int64(saved.Rip)); err != nil {
-		return 0, err
-	}
-	defer func() {
-		if _, writeErr := memory.WriteAt(before, int64(saved.Rip)); err == nil {
-			err = writeErr
-		}
-		if setErr := SetRegisters(tid, &saved); err == nil {
-			err = setErr
-		}
-	}()
-	call := saved
-	call.Rax, call.Orig_rax = number, ^uint64(0)
-	const resume = 1 << 16 // RF: a debug register may have a breakpoint at the instruction
-	call.Eflags |= resume
-	for i, slot := range []*uint64{&call.Rdi, &call.Rsi, &call.Rdx, &call.R10, &call.R8, &call.R9} {
-		if i < len(args) {
-			*slot = args[i]
-		}
-	}
-	after, err := stepWith(tid, &call)
-	if err == nil && after.Rip == call.Rip {
-		// The thread was in a system call, as at an exec, whose result is known only now. It
-		// trapped when it left that call.
-		saved.Rax = after.Rax
-		after, err = stepWith(tid, &call)
-	}
-	if err == nil && after.Rip == call.Rip {
-		err = fmt.Errorf("ptrace: thread %d does not leave %#x", tid, call.Rip)
-	}
-	return int64(after.Rax), err
-}
-
-// stepWith executes one instruction.
-func stepWith(tid int, regs *Registers) (Registers, error) {
-	if err := SetRegisters(tid, regs); err != nil {
-		return Registers{}, err
-	}
-	stop, err := StepQuietly(tid)
-	if err != nil {
-		return Registers{}, err
-	}
-	if stop.Kind != SignalStop || stop.Signal != syscall.SIGTRAP {
-		return Registers{}, fmt.Errorf("ptrace: thread %d came to %v in a system call made for us", tid, stop)
-	}
-	return GetRegisters(tid)
 }

@@ -106,14 +106,14 @@ func (r *recording) holder() (uint32, error) {
 // enterForTurn makes a stopped thread enter the engine as if it had called dg_turns_here, with
 // the program's registers in its frame.
 func (r *recording) enterForTurn(x *tracee, raw *agent.RawRThread, regs *ptrace.Registers) error {
-	const trap, resume = 1 << 8, 1 << 16
+	const flags = ptrace.FlagTrap | ptrace.FlagResume
 	vectors, err := ptrace.VectorDigest(x.tid)
 	if err != nil {
 		return err
 	}
 	frame := agent.RawFrame{RAX: regs.Rax, RBX: regs.Rbx, RCX: regs.Rcx, RDX: regs.Rdx, RSI: regs.Rsi, RDI: regs.Rdi, RBP: regs.Rbp,
 		R8: regs.R8, R9: regs.R9, R10: regs.R10, R11: regs.R11, R12: regs.R12, R13: regs.R13, R14: regs.R14, R15: regs.R15,
-		RIP: regs.Rip, RSP: regs.Rsp, RFlags: regs.Eflags &^ (trap | resume),
+		RIP: regs.Rip, RSP: regs.Rsp, RFlags: regs.Eflags &^ flags,
 		AgainRAX: 1, AgainRSP: regs.Rsp, Kind: agent.EntryPoint} // AgainRAX: it continues where no call did
 	var b bytes.Buffer
 	if err := binary.Write(&b, binary.LittleEndian, &frame); err != nil {
@@ -128,7 +128,7 @@ func (r *recording) enterForTurn(x *tracee, raw *agent.RawRThread, regs *ptrace.
 	}
 	in := *regs
 	in.Rip, in.Rsp, in.Rdi, in.Rsi = r.control.ParkPC, top&^15-8, agent.ParkedTurn, vectors
-	in.Eflags &^= trap | resume
+	in.Eflags &^= flags
 	in.Orig_rax = ^uint64(0)
 	return ptrace.SetRegisters(x.tid, &in)
 }

@@ -91,7 +91,7 @@ func (p *Process) AdoptMemory(child *Memory) error {
 }
 
 // Resume resumes a stopped thread with a signal (0: none); steps: for one instruction. With
-// FlagResume, the thread does not stop at a breakpoint at its pc.
+// ptrace.FlagResume, the thread does not stop at a breakpoint at its pc.
 func (p *Process) Resume(t *Thread, signal syscall.Signal, steps bool) error {
 	by := Resumption(ptrace.Cont)
 	if x := p.Protection; x != nil {

@@ -25,9 +25,6 @@ const (
 // some 20,000 steps. The instruction has been executed all the same.
 func IsStepTrap(code int32) bool { return code == TrapTrace || code == TrapBreakpoint }
 
-// FlagResume is RF of EFLAGS: no debug register stops the thread at its next instruction.
-const FlagResume = 0x10000
-
 // EndsStep reports whether a stop of a thread is the end of its single step, and not another's.
 func EndsStep(stop *ptrace.Stop) (bool, error) {
 	if stop.Kind != ptrace.SignalStop || stop.Signal != unix.SIGTRAP {

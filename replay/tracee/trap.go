@@ -14,7 +14,7 @@ import (
 // Traps stop threads at instructions by int3, where debug registers do not (ptrace.ErrNoDebugRegisters).
 // Other parts see the stops that debug registers would make: before the instruction, with the
 // code TrapHardware, of the threads alone that want to stop there, and not of a thread that is
-// resumed there with FlagResume. Code that the program itself writes over a trap loses it.
+// resumed there with ptrace.FlagResume. Code that the program itself writes over a trap loses it.
 //
 // Where debug registers stop threads, *Traps is nil, and its methods do what there is to do without.
 type Traps struct {
@@ -105,7 +105,7 @@ func (c *Traps) Forget(tid int) error {
 }
 
 // AtTrap handles a SIGTRAP that may be a breakpoint's. If it is, the stop becomes the one that a
-// debug register makes: before the instruction, with FlagResume set. others: it is a breakpoint
+// debug register makes: before the instruction, with ptrace.FlagResume set. others: it is a breakpoint
 // of other threads only, so this one resumes.
 func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
 	if c == nil || s.Signal != unix.SIGTRAP || s.Code != siginfo.Kernel {
@@ -116,7 +116,7 @@ func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
 		return false, nil // an int3 that the trap covers
 	}
 	s.Regs.Rip, s.Regs.Orig_rax = pc, ^uint64(0)
-	s.Regs.Eflags |= FlagResume
+	s.Regs.Eflags |= ptrace.FlagResume
 	if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
 		return false, err
 	}
@@ -156,7 +156,7 @@ func (c *Traps) StepUnlessStopped(tid int) (ptrace.Stop, error) {
 		if err != nil {
 			return ptrace.Stop{}, err
 		}
-		if c.wanted[regs.Rip][tid] && regs.Eflags&FlagResume == 0 {
+		if c.wanted[regs.Rip][tid] && regs.Eflags&ptrace.FlagResume == 0 {
 			return ptrace.StepQuietly(tid)
 		}
 	}
@@ -187,7 +187,7 @@ type passing struct {
 	then Resumption
 }
 
-// resume resumes a stopped thread by a resumption; steps: for one instruction. With FlagResume, the
+// resume resumes a stopped thread by a resumption; steps: for one instruction. With ptrace.FlagResume, the
 // thread does not stop at a trap at its pc.
 func (c *Traps) resume(t *Thread, by Resumption, signal syscall.Signal, steps bool) error {
 	if c == nil || len(c.memory.traps) == 0 {
@@ -206,7 +206,7 @@ func (c *Traps) resume(t *Thread, by Resumption, signal syscall.Signal, steps bo
 	if err != nil {
 		return err
 	}
-	if _, trap := c.memory.findTrap(regs.Rip); !trap || regs.Eflags&FlagResume == 0 || signal != 0 {
+	if _, trap := c.memory.findTrap(regs.Rip); !trap || regs.Eflags&ptrace.FlagResume == 0 || signal != 0 {
 		return by(t.TID, signal)
 	}
 	return c.pass(t, regs.Rip, by, steps)

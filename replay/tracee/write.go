@@ -54,8 +54,8 @@ func (p *Process) MapShared(t *Thread, near uint64, path string, size uint64) (u
 	}
 	call := func(what string, number uint64, args ...uint64) (uint64, error) {
 		result, err := ptrace.SystemCall(t.TID, number, args...)
-		if err == nil && result < 0 && result > -4096 {
-			err = fmt.Errorf("replay: %s in the process: %w", what, unix.Errno(-result))
+		if failure := ptrace.ResultError(result); err == nil && failure != nil {
+			err = fmt.Errorf("replay: %s in the process: %w", what, failure)
 		}
 		return uint64(result), err
 	}

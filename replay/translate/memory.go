@@ -55,8 +55,8 @@ func (x *Translator) mapData(t *tracee.Thread) error {
 	}
 	call := func(number uint64, args ...uint64) error {
 		result, err := ptrace.SystemCall(t.TID, number, args...)
-		if err == nil && result < 0 && result > -tracee.PageSize {
-			err = unix.Errno(-result)
+		if err == nil {
+			err = ptrace.ResultError(result)
 		}
 		if err != nil {
 			return fmt.Errorf("replay: memory for the translator: %w", err)

@@ -232,7 +232,7 @@ func (r *run) failed(pc uint64, signal syscall.Signal) error {
 // settle makes the registers those of the program at a pc.
 func (r *run) settle(pc uint64) error {
 	r.regs.Rip, r.regs.Orig_rax = pc, ^uint64(0)
-	r.regs.Eflags &^= tracee.FlagResume // the processor sets it at faults
+	r.regs.Eflags &^= ptrace.FlagResume // the processor sets it at faults
 	if have := tracee.GeneralRegisters(r.regs); have != r.log.state {
 		return fmt.Errorf("replay: the log of translated code leads to other registers at %#x: %x, not %x", pc, r.log.state, have)
 	}
