@@ -385,8 +385,3 @@ func (l *layout) immediate(code []byte) int64 {
 	}
 	return 0
 }
-
-// encodedReg converts the processor's register number to DWARF's.
-func encodedReg(n uint8) Reg {
-	return [16]Reg{RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15}[n&15]
-}

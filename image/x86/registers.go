@@ -49,6 +49,17 @@ func (r Reg) String() string {
 // General reports whether r is one of the sixteen general registers.
 func (r Reg) General() bool { return r <= R15 }
 
+// Encoding returns the processor's number of a general register: the four bits by which
+// instructions name it.
+func (r Reg) Encoding() uint8 {
+	return [16]uint8{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}[r]
+}
+
+// encodedReg converts the processor's register number to DWARF's.
+func encodedReg(n uint8) Reg {
+	return [16]Reg{RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15}[n&15]
+}
+
 // regSet is a set of general registers, bit n being register n.
 type regSet uint32
 

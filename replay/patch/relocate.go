@@ -197,9 +197,6 @@ func IndirectCall(inst *x86.Inst) int {
 	return i
 }
 
-// hardware maps DWARF's numbers of the general registers to the hardware's.
-var hardware = [16]byte{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
-
 // Address appends lea operand, %rcx, without the segment's base. The program's registers must be unchanged. The error is
 // ErrImpossible if the operand has a form that lea lacks.
 func (c *Code) Address(m *x86.Memory) error {
@@ -217,12 +214,12 @@ func (c *Code) Address(m *x86.Memory) error {
 	rex, base, index, scale := byte(0x48), byte(5), byte(4), byte(0)
 	mod := byte(0) // without a base, with 32 bits of displacement
 	if m.Base != x86.RegNone {
-		mod, base = 0x80, hardware[m.Base]
+		mod, base = 0x80, m.Base.Encoding()
 		rex |= base >> 3
 		base &= 7
 	}
 	if m.Index != x86.RegNone {
-		index = hardware[m.Index]
+		index = m.Index.Encoding()
 		rex |= index >> 3 << 1
 		index &= 7
 		for n := m.Scale; n > 1; n /= 2 {

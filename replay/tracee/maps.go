@@ -92,7 +92,8 @@ func (m Mapping) String() string {
 	return fmt.Sprintf("%s %s+%#x", text, m.Path, m.Offset)
 }
 
-func (l Mappings) overlaps(low, high uint64) bool {
+// Overlap reports whether a mapping has an address from low to before high.
+func (l Mappings) Overlap(low, high uint64) bool {
 	for i := range l {
 		if l[i].Start < high && l[i].End > low {
 			return true

@@ -27,7 +27,7 @@ func (p *Process) MapNear(t *Thread, pc, size uint64) (uint64, error) {
 			by = -by
 		}
 		at := (pc + uint64(by)) &^ (PageSize - 1)
-		if at < 1<<16 || at+size >= 1<<47 || maps.overlaps(at-PageSize, at+size+PageSize) {
+		if at < 1<<16 || at+size >= 1<<47 || maps.Overlap(at-PageSize, at+size+PageSize) {
 			continue
 		}
 		result, err := ptrace.SystemCall(t.TID, unix.SYS_MMAP, at, size,

@@ -85,7 +85,7 @@ func (a *assembler) assemble() error {
 		}
 		i.to = a.Here()
 		for _, w := range i.writes {
-			r := hardware[w.reg]
+			r := w.reg.Encoding()
 			a.record([]byte{rex(r, b.free)}, []byte{opStore}, r, w.at)
 		}
 		i.stored = a.Here()

@@ -44,9 +44,6 @@ const (
 	wordSize         = 8
 )
 
-// hardware maps DWARF's numbers of the general registers to the processor's.
-var hardware = [16]uint8{0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15}
-
 // find decodes the block at a pc. nil: its first instruction is not translated.
 func (x *Translator) find(pc uint64) *block {
 	b := &block{size: wordSize, next: pc}
@@ -70,9 +67,9 @@ func (x *Translator) find(pc uint64) *block {
 	if len(b.code) == 0 {
 		return nil
 	}
-	for r := range hardware {
+	for r := x86.RAX; r.General(); r++ {
 		if named&(1<<r) == 0 {
-			b.reg, b.free = x86.Reg(r), hardware[r]
+			b.reg, b.free = r, r.Encoding()
 		}
 	}
 	return b

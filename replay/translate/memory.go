@@ -48,7 +48,7 @@ func (x *Translator) mapData(t *tracee.Thread) error {
 	}
 	const highest, lowest, step, size = 0x7c000000, 0x10000000, 16 << 20, dataSize + logSize + tracee.PageSize
 	at := uint64(highest)
-	for ; !free(maps, at, at+size); at -= step {
+	for ; maps.Overlap(at, at+size); at -= step {
 		if at < lowest+step {
 			return errors.New("replay: no memory for the translator's data below 2 GiB")
 		}
@@ -73,15 +73,6 @@ func (x *Translator) mapData(t *tracee.Thread) error {
 		return err
 	}
 	return x.clearTable()
-}
-
-func free(maps tracee.Mappings, start, end uint64) bool {
-	for i := range maps {
-		if maps[i].Start < end && maps[i].End > start {
-			return false
-		}
-	}
-	return true
 }
 
 // clearTable fills the table with addresses that have other low bits than their slots, so none of them is found.
