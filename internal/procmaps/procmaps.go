@@ -1,5 +1,4 @@
-// Package procmaps reads /proc/PID/maps, and the lines of /proc/PID/smaps that
-// have the same form (proc_pid_maps(5)).
+// Package procmaps reads /proc/PID/maps and /proc/PID/smaps (proc_pid_maps(5)).
 package procmaps
 
 import (
@@ -31,6 +30,9 @@ type Mapping struct {
 	// what the kernel calls the mapping: "[stack]"; empty for neither.
 	Path string
 }
+
+// Shared reports whether writes to the mapping are seen by others: MAP_SHARED of mmap(2).
+func (m *Mapping) Shared() bool { return m.Perms[3] == 's' }
 
 // Read returns the mappings of a process or of the process of a thread, in
 // ascending order. It returns none for a process without memory: a zombie, a

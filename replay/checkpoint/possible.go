@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,34 +76,17 @@ func checkFiles(pid int) error {
 
 // checkMappings looks for memory that a fork shares or does not have.
 func checkMappings(pid int) error {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+	areas, err := procmaps.ReadAreas(pid)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	defer f.Close()
-	var at procmaps.Mapping
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		text := lines.Text()
-		if flags, is := strings.CutPrefix(text, "VmFlags:"); is {
-			if flags += " "; strings.Contains(flags, " dc ") || strings.Contains(flags, " wf ") {
-				return impossible("a child has no memory at %v (madvise)", at.Start)
-			}
-			continue
+	for i := range areas {
+		switch a := &areas[i]; {
+		case a.Shared():
+			return impossible("the program has shared memory at %v", a.Start)
+		case a.Has("dc") || a.Has("wf"):
+			return impossible("a child has no memory at %v (madvise)", a.Start)
 		}
-		name, _, _ := strings.Cut(text, " ")
-		if strings.HasSuffix(name, ":") {
-			continue
-		}
-		if at, err = procmaps.ParseLine(text); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
-		if len(at.Perms) == 4 && at.Perms[3] == 's' {
-			return impossible("the program has shared memory at %v", at.Start)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil
 }

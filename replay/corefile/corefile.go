@@ -13,6 +13,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 )
 
 // CoreThread is a thread of the process whose core is written.
@@ -117,13 +118,13 @@ func (w *coreWriter) write() error {
 		return err
 	}
 	defer w.memory.Close()
-	areas, err := readAreas(w.options.Threads[0].TID)
+	areas, err := procmaps.ReadAreas(w.options.Threads[0].TID)
 	if err != nil {
 		return err
 	}
 	// The recording's own log is mapped there. It is not the program's.
-	areas = slices.DeleteFunc(areas, func(a area) bool {
-		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(a.addresses(), w.options.Omit)
+	areas = slices.DeleteFunc(areas, func(a procmaps.Area) bool {
+		return a.Start >= agent.EngineLog && a.End <= agent.EngineStacks || within(addresses(&a), w.options.Omit)
 	})
 	notes, err := w.notes(areas)
 	if err != nil {

@@ -1,8 +1,6 @@
 package corefile
 
 import (
-	"bufio"
-	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -18,50 +16,11 @@ import (
 	"diagnose/internal/procmaps"
 )
 
-// area is an entry of /proc/PID/smaps.
-type area struct {
-	procmaps.Mapping
-	anonymous bool // some pages are private to the process
-	flags     []string
-}
+// addresses returns the memory of an area.
+func addresses(a *procmaps.Area) Range { return Range{a.Start, a.End} }
 
-func (a *area) addresses() Range { return Range{a.Start, a.End} }
-
-// readAreas reads /proc/PID/smaps. A line that does not begin with a capital letter begins an
-// entry (proc_pid_smaps(5)).
-func readAreas(pid int) ([]area, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
-	if err != nil {
-		return nil, err
-	}
-	var list []area
-	s := bufio.NewScanner(bytes.NewReader(text))
-	s.Buffer(nil, len(text)+1)
-	for s.Scan() {
-		line := s.Text()
-		key, value, _ := strings.Cut(line, ":")
-		switch {
-		case key != "" && (key[0] < 'A' || key[0] > 'Z'):
-			m, err := procmaps.ParseLine(line)
-			if err != nil {
-				return nil, fmt.Errorf("smaps: %w", err)
-			}
-			list = append(list, area{Mapping: m})
-		case len(list) == 0:
-			return nil, fmt.Errorf("smaps: begins with %q", line)
-		case key == "Anonymous" || key == "Swap":
-			a := &list[len(list)-1]
-			a.anonymous = a.anonymous || strings.TrimSpace(value) != "0 kB"
-		case key == "VmFlags":
-			list[len(list)-1].flags = strings.Fields(value)
-		}
-	}
-	return list, s.Err()
-}
-
-func (a *area) has(flag string) bool { return slices.Contains(a.flags, flag) }
-
-func (a *area) elfFlags() uint32 {
+// elfFlags returns the flags of the program header for an area.
+func elfFlags(a *procmaps.Area) uint32 {
 	var f elf.ProgFlag
 	for i, flag := range []elf.ProgFlag{elf.PF_R, elf.PF_W, elf.PF_X} {
 		if a.Perms[i] != '-' {
@@ -81,17 +40,17 @@ const (
 	keepAll
 )
 
-// keep is vma_dump_size of the kernel's fs/coredump.c for the default filter, except for
+// keepOf is vma_dump_size of the kernel's fs/coredump.c for the default filter, except for
 // anonymous memory that the program may use and has not touched. That memory is known to be
 // zero, and the kernel's core does not have it.
-func (a *area) keep() keep {
-	shared := a.Perms[3] == 's' || a.has("sh")
+func keepOf(a *procmaps.Area) keep {
+	shared := a.Shared() || a.Has("sh")
 	switch {
 	case a.Path == "[vdso]":
 		return keepAll
-	case a.Path == "[vsyscall]" || a.has("dd") || a.has("io") || a.has("pf"):
+	case a.Path == "[vsyscall]" || a.Has("dd") || a.Has("io") || a.Has("pf"):
 		return keepNothing
-	case a.has("ht"):
+	case a.Has("ht"):
 		if shared {
 			return keepNothing
 		}
@@ -102,9 +61,9 @@ func (a *area) keep() keep {
 			return keepAll
 		}
 		return keepNothing
-	case a.Inode == 0 && (a.anonymous || a.Perms[:3] != "---"):
+	case a.Inode == 0 && (a.Anonymous || a.Perms[:3] != "---"):
 		return keepTouched
-	case a.anonymous:
+	case a.Anonymous:
 		return keepAll
 	case a.Inode != 0 && a.Offset == 0 && a.Perms[0] == 'r':
 		return keepHeader
@@ -113,16 +72,16 @@ func (a *area) keep() keep {
 }
 
 // segments returns the memory that the core has. The offsets are not known yet.
-func (w *coreWriter) segments(areas []area) ([]coreSegment, error) {
+func (w *coreWriter) segments(areas []procmaps.Area) ([]coreSegment, error) {
 	var list []coreSegment
 	for i := range areas {
 		a := &areas[i]
 		if a.Path == "[vsyscall]" {
 			continue // no part of the process's address space
 		}
-		s := coreSegment{Range: a.addresses(), flags: a.elfFlags()}
-		kept := a.keep()
-		if within(a.addresses(), w.options.Skip) {
+		s := coreSegment{Range: addresses(a), flags: elfFlags(a)}
+		kept := keepOf(a)
+		if within(addresses(a), w.options.Skip) {
 			kept = keepNothing
 		}
 		switch kept {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/internal/procmaps"
 	"diagnose/internal/signalsets"
 )
 
@@ -51,7 +52,7 @@ type prpsinfo struct {
 
 // notes returns the notes in the kernel's order: readers assign the notes that follow a
 // PRSTATUS to its thread (elf_core_dump in fs/binfmt_elf.c).
-func (w *coreWriter) notes(areas []area) ([]byte, error) {
+func (w *coreWriter) notes(areas []procmaps.Area) ([]byte, error) {
 	var b []byte
 	failing := &w.options.Threads[0]
 	for i, t := range w.options.Threads {
@@ -75,7 +76,7 @@ func (w *coreWriter) notes(areas []area) ([]byte, error) {
 	return b, nil
 }
 
-func (w *coreWriter) processNotes(b []byte, areas []area) ([]byte, error) {
+func (w *coreWriter) processNotes(b []byte, areas []procmaps.Area) ([]byte, error) {
 	failing := &w.options.Threads[0]
 	info, err := processInfo(w.options.PID, failing.TID)
 	if err != nil {
@@ -160,7 +161,7 @@ func processInfo(pid, tid int) ([]byte, error) {
 }
 
 // fileNote is NT_FILE: all mapped files (fill_files_note in fs/binfmt_elf.c).
-func fileNote(areas []area) []byte {
+func fileNote(areas []procmaps.Area) []byte {
 	var entries, names []byte
 	count := uint64(0)
 	for _, a := range areas {
