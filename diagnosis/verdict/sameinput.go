@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -16,11 +15,29 @@ func (w *work) passedSameInput() bool {
 	if len(w.Passing) == 0 {
 		return false
 	}
-	given, err := inputOf(w.rec)
-	return err == nil && slices.ContainsFunc(w.Passing, func(r *record.Recording) bool {
-		other, err := inputOf(r)
-		return err == nil && bytes.Equal(given, other)
+	given := w.inputs.of(w.rec)
+	return given.err == nil && slices.ContainsFunc(w.Passing, func(r *record.Recording) bool {
+		other := w.inputs.of(r)
+		return other.err == nil && other.hash == given.hash
 	})
+}
+
+// inputs are what runs were given, computed once for each recording, since its whole log is read for it.
+type inputs map[*record.Recording]runInput
+
+// runInput is what one run was given; err says why that is not known.
+type runInput struct {
+	hash [sha256.Size]byte
+	err  error
+}
+
+func (x inputs) of(rec *record.Recording) runInput {
+	given, known := x[rec]
+	if !known {
+		given.hash, given.err = inputOf(rec)
+		x[rec] = given
+	}
+	return given
 }
 
 // readCalls are the system calls that read input.
@@ -28,13 +45,13 @@ var readCalls = []string{"read", "readv", "pread64", "preadv", "preadv2", "recvf
 
 // inputOf is a hash of a run's arguments, and of what each of its threads read from files and connections. It does not have what is in
 // mapped files.
-func inputOf(rec *record.Recording) ([]byte, error) {
+func inputOf(rec *record.Recording) (hash [sha256.Size]byte, err error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", rec.Manifest.Program.Args[min(1, len(rec.Manifest.Program.Args)):])
 	for _, thread := range rec.Log.Threads() {
 		for e, err := range rec.Log.Events(thread) {
 			if err != nil {
-				return nil, err
+				return hash, err
 			}
 			if e.Kind != eventlog.KindSyscall || !slices.Contains(readCalls, eventlog.SyscallName(e.Object)) {
 				continue
@@ -47,5 +64,5 @@ func inputOf(rec *record.Recording) ([]byte, error) {
 			}
 		}
 	}
-	return sum.Sum(nil), nil
+	return [sha256.Size]byte(sum.Sum(nil)), nil
 }

@@ -183,7 +183,7 @@ func newWork(ctx context.Context, in Input) *work {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), exact: newExact(&in),
+	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in),
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 }
 
@@ -216,6 +216,8 @@ type work struct {
 	// stackPlaces says of targets on stacks, by their names, where they lie.
 	stackPlaces map[string]stackPlace
 	stackLocks  *[]watchtrace.Target
+	// inputs are shared by all copies of the work.
+	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
 	exact *exact
 }
