@@ -17,9 +17,10 @@ func (t *Trace) Extent(n, k int) (l Location, known bool) {
 	if !known {
 		return Location{}, false
 	}
-	o := &t.instructions[t.steps.at(n).pc].inst.Operands[k]
+	inst := t.instructions[t.steps.at(n).pc].inst
+	o := &inst.Operands[k]
 	l = Memory(addr, max(o.Size, 1))
-	if !partial(t.instructions[t.steps.at(n).pc].inst, o) {
+	if !partial(inst, o) {
 		return l, true
 	}
 	selected, known := t.selected(n, o)
@@ -70,7 +71,8 @@ var maskedMoves = map[string]int{
 // selected are the elements that the mask of step n selects of memory operand o: of a plain move, if the mask was moved from a
 // general register.
 func (t *Trace) selected(n int, o *x86.Operand) (e elements, known bool) {
-	inst := t.instructions[t.steps.at(n).pc].inst
+	s := t.steps.at(n)
+	inst := t.instructions[s.pc].inst
 	if e.size = maskedMoves[inst.Op]; e.size == 0 {
 		return e, false
 	}
@@ -79,7 +81,7 @@ func (t *Trace) selected(n int, o *x86.Operand) (e elements, known bool) {
 		return e, false
 	}
 	count := o.Size / e.size
-	register := Location{Thread: t.steps.at(n).thread, Space: transfer.Mask, Num: mask.RegName[1] - '0', Size: (count + 7) / 8}
+	register := Location{Thread: s.thread, Space: transfer.Mask, Num: mask.RegName[1] - '0', Size: (count + 7) / 8}
 	d := t.Define(register, n)
 	if d.Kind != Copied || d.Part != register || d.From[0].Space != transfer.General {
 		return e, false
