@@ -2,7 +2,6 @@ package debug
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"time"
 
@@ -123,7 +122,6 @@ func (r *route) countsFrom() evidence.Moment {
 
 // next handles a stop on the way. there: it is at the position.
 func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, err error) {
-	event := s.Kind == replay.StopEvent
 	if r.tally != nil {
 		return r.takeTally(s)
 	}
@@ -133,68 +131,21 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 			return plan, false, err
 		}
 	}
-	if event {
-		if err := r.leave(s, Position{Event: evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}}); err != nil {
+	if s.Kind == replay.StopEvent {
+		if err := r.atEvent(s); err != nil {
 			return plan, false, err
 		}
 	}
-	if event && r.counts.PC != 0 && !r.counting && r.reaches(s, r.countsFrom()) {
-		r.counting = true
-		if !r.slow && r.to.End && r.base.Breakpoints == nil && r.base.Watches == nil {
-			if r.fast, err = s.Tally([]replay.Arrivals{{PC: r.counts.PC}}); err != nil {
-				return plan, false, err
-			}
+	if !resumed {
+		if s.Kind == replay.StopEnd {
+			err := r.atEnd(s)
+			return plan, err == nil, err
 		}
-		if !r.fast && !r.countsOnLeg() {
-			r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
-		}
-	}
-	switch {
-	case resumed:
-	case s.Kind == replay.StopEnd:
-		switch {
-		case r.hastens || r.fast && len(s.Tallies) == 0:
-			return plan, false, errTurns
-		case r.fast:
-			r.counts.Count = s.Tallies[0]
-		case r.counting:
-			r.counts.Count += s.Arrivals
-		}
-		return plan, true, nil
-	case event && !r.started && r.reaches(s, r.to.Event):
-		r.started = true
-		if !r.to.Signal && (len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment) {
-			// The first instruction after the event is the start of the other legs.
-			r.legs = append([]Leg{{Kind: LegSteps, Thread: r.to.Event.Thread, Count: 1}}, r.to.Legs...)
-		} else {
-			r.legs = r.to.Legs
-		}
-		r.begin()
-		if err := r.hasten(s); err != nil {
-			return plan, false, err
-		}
-	case r.started && r.hastens:
-		r.hastens = false
-		if s.Kind != replay.StopTally || len(s.Tallies) == 0 {
-			return plan, false, errTurns
-		}
-		if err := r.staged(s); err != nil {
-			return plan, false, err
-		}
-		if r.countsOnLeg() {
-			r.counts.Count = s.Tallies[len(s.Tallies)-1]
-			r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
-		}
-	case r.started:
-		if err := r.progress(s); err != nil {
+		if err := r.advance(s); err != nil {
 			return plan, false, err
 		}
 	}
-	for r.started && r.left == 0 && r.current() != nil {
-		r.leg++
-		r.begin()
-	}
-	if r.started && r.current() == nil {
+	if r.arrived() {
 		if r.counting {
 			r.counts.Count += s.Arrivals
 		}
@@ -208,72 +159,70 @@ func (r *route) next(s *replay.DebugStop) (plan replay.DebugPlan, there bool, er
 	return r.plan(), false, nil
 }
 
-// many is the number of arrivals from which on they are counted at full speed.
-const many = 1000
-
-// errTurns says that arrivals of several threads were counted together.
-var errTurns = errors.New("debug: other threads ran meanwhile")
-
-// hasten counts the arrivals of a Moment at full speed, if they are many and nothing else stops the process on the way.
-func (r *route) hasten(s *replay.DebugStop) (err error) {
-	l := r.current()
-	if r.slow || l == nil || l.Kind != LegMoment || r.left < many || r.seen != nil || r.counting && !r.countsOnLeg() {
+// atEvent leaves a mark at an event. If it is the one from which on arrivals are counted, that begins.
+func (r *route) atEvent(s *replay.DebugStop) (err error) {
+	if err := r.leave(s, Position{Event: evidence.Moment{Thread: s.Moment.Thread, Ordinal: s.Moment.Ordinal}}); err != nil {
+		return err
+	}
+	if r.counts.PC == 0 || r.counting || !r.reaches(s, r.countsFrom()) {
 		return nil
 	}
-	r.stage = r.left
-	if r.marks != nil && !r.single && !r.counting && r.left > fewArrivals {
-		r.stage -= r.left / stages
-	}
-	list := []replay.Arrivals{{PC: l.PC, Count: r.stage}}
-	if r.counting && r.counts.PC != l.PC {
-		list = append(list, replay.Arrivals{PC: r.counts.PC})
-	}
-	if r.hastens, err = s.Tally(list); !r.hastens && r.counting && err == nil {
-		r.slow = true
-		r.base.Counted = append(slices.Clone(r.base.Counted), r.counts.PC)
-	}
-	return err
-}
-
-const (
-	// fewArrivals are counted without a mark on the way: that takes some 5 ms. A mark is left where one of so many stages is left.
-	fewArrivals = 1 << 20
-	stages      = 8
-)
-
-// errStages says that arrivals could be counted from an event on, but not from a mark.
-var errStages = errors.New("debug: arrivals cannot be counted from within a leg")
-
-// staged handles the end of a stage of a leg that is counted at full speed.
-func (r *route) staged(s *replay.DebugStop) error {
-	r.left -= r.stage
-	if !r.counting {
-		l := *r.current()
-		l.Count -= r.left
-		if err := r.leave(s, Position{Event: r.to.Event, Legs: []Leg{l}}); err != nil {
+	r.counting = true
+	if !r.slow && r.to.End && r.base.Breakpoints == nil && r.base.Watches == nil {
+		if r.fast, err = s.Tally([]replay.Arrivals{{PC: r.counts.PC}}); err != nil {
 			return err
 		}
 	}
-	if r.left == 0 {
-		return nil
-	}
-	return r.hastenAgain(s)
-}
-
-// hastenAgain is hasten within a leg that has many arrivals.
-func (r *route) hastenAgain(s *replay.DebugStop) error {
-	if err := r.hasten(s); err != nil {
-		return err
-	}
-	if r.left >= many && !r.hastens {
-		return errStages
+	if !r.fast && !r.countsOnLeg() {
+		r.countByStops()
 	}
 	return nil
 }
 
-// countsOnLeg reports whether arrivals are counted together with those of a Moment that has many.
-func (r *route) countsOnLeg() bool {
-	return !r.slow && r.counting && r.to.Event == r.countsFrom() && len(r.to.Legs) > 0 && r.to.Legs[0].Kind == LegMoment && r.to.Legs[0].Count >= many
+// atEnd handles the end of the recording: the number of arrivals is complete.
+func (r *route) atEnd(s *replay.DebugStop) error {
+	switch {
+	case r.hastens || r.fast && len(s.Tallies) == 0:
+		return errTurns
+	case r.fast:
+		r.counts.Count = s.Tallies[0]
+	case r.counting:
+		r.counts.Count += s.Arrivals
+	}
+	return nil
+}
+
+// advance handles a stop before the end: the position's event, or one on the current leg.
+func (r *route) advance(s *replay.DebugStop) error {
+	switch {
+	case s.Kind == replay.StopEvent && !r.started && r.reaches(s, r.to.Event):
+		return r.start(s)
+	case r.started && r.hastens:
+		return r.hastened(s)
+	case r.started:
+		return r.progress(s)
+	}
+	return nil
+}
+
+// start begins the first leg at the position's event.
+func (r *route) start(s *replay.DebugStop) error {
+	r.started, r.legs = true, r.to.Legs
+	if !r.to.Signal && (len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment) {
+		// The first instruction after the event is the start of the other legs.
+		r.legs = append([]Leg{{Kind: LegSteps, Thread: r.to.Event.Thread, Count: 1}}, r.to.Legs...)
+	}
+	r.begin()
+	return r.hasten(s)
+}
+
+// arrived begins the next leg where the current one is complete, and reports whether none is left.
+func (r *route) arrived() bool {
+	for r.started && r.left == 0 && r.current() != nil {
+		r.leg++
+		r.begin()
+	}
+	return r.started && r.current() == nil
 }
 
 // takeTally handles a stop of a route that counts. It ends at the next stop after its event.
