@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,24 +46,11 @@ PY`, argv: []string{"python3", "DIR/work.py"}},
 const costLimit = 2 * time.Minute
 
 // costs prints what turns cost, and how long replays take.
-func (s *settings) costs(ctx context.Context) error {
-	library, err := agent.RecordLibrary(ctx)
-	if err != nil {
-		return err
-	}
-	restore, err := silence()
-	if err != nil {
-		return err
-	}
-	defer restore()
-	m := &meter{library: library, out: filepath.Join(s.dir, "recordings")}
-	runs := s.runs
-	if runs == 0 {
-		runs = 5
-	}
+func (s *settings) costs(ctx context.Context, m *meter) error {
+	runs := cmp.Or(s.runs, 5)
 	fmt.Fprintf(report, "| Program | Rounds | One processor, s | Recorded in turns | Replayed |\n| --- | ---: | ---: | ---: | ---: |\n")
 	for _, p := range busyPrograms {
-		if len(s.only) > 0 && !slices.Contains(s.only, p.name) {
+		if !s.measures(p.name) {
 			continue
 		}
 		argv, err := p.prepare(ctx, filepath.Join(s.dir, p.name))

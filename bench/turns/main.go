@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"diagnose/agent"
 	"diagnose/replay/recorder"
 )
 
@@ -50,8 +52,45 @@ func (s *settings) measure(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	if s.cost {
-		return s.costs(ctx)
+	library, err := agent.RecordLibrary(ctx)
+	if err != nil {
+		return err
 	}
-	return s.rates(ctx)
+	restore, err := silence()
+	if err != nil {
+		return err
+	}
+	defer restore()
+	x := &meter{library: library, out: filepath.Join(s.dir, "recordings")}
+	if s.cost {
+		return s.costs(ctx, x)
+	}
+	return s.rates(ctx, x)
+}
+
+// measures reports whether a program is one of those that are wanted.
+func (s *settings) measures(program string) bool {
+	return len(s.only) == 0 || slices.Contains(s.only, program)
+}
+
+// meter runs programs, and records them with a library in a directory.
+type meter struct {
+	library, out string
+}
+
+// report is the standard output of this process, also while the recorded programs have another one.
+var report = os.Stdout
+
+// silence gives the programs that are recorded no output.
+func silence() (restore func(), err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	out, failures := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = null, null
+	return func() {
+		os.Stdout, os.Stderr = out, failures
+		null.Close()
+	}, nil
 }

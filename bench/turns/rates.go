@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,24 +43,11 @@ func (p *racy) name() string {
 const runLimit = 5 * time.Second
 
 // rates prints how many runs of each program failed.
-func (s *settings) rates(ctx context.Context) error {
-	library, err := agent.RecordLibrary(ctx)
-	if err != nil {
-		return err
-	}
-	restore, err := silence()
-	if err != nil {
-		return err
-	}
-	defer restore()
-	m := &meter{library: library, out: filepath.Join(s.dir, "recordings")}
-	runs := s.runs
-	if runs == 0 {
-		runs = 100
-	}
+func (s *settings) rates(ctx context.Context, m *meter) error {
+	runs := cmp.Or(s.runs, 100)
 	fmt.Fprintf(report, "| Program | Runs | By itself | Events | Turns |\n| --- | ---: | ---: | ---: | ---: |\n")
 	for _, p := range racyPrograms {
-		if len(s.only) > 0 && !slices.Contains(s.only, filepath.Base(p.name())) {
+		if !s.measures(filepath.Base(p.name())) {
 			continue
 		}
 		exe, err := s.build(filepath.Join("internal/testdata", p.source), strings.ReplaceAll(p.name(), "/", "-"))
@@ -76,23 +63,6 @@ func (s *settings) rates(ctx context.Context) error {
 	return nil
 }
 
-// report is the standard output of this process, also while the recorded programs have another one.
-var report = os.Stdout
-
-// silence gives the programs that are recorded no output.
-func silence() (restore func(), err error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	out, failures := os.Stdout, os.Stderr
-	os.Stdout, os.Stderr = null, null
-	return func() {
-		os.Stdout, os.Stderr = out, failures
-		null.Close()
-	}, nil
-}
-
 func (s *settings) build(source, name string) (string, error) {
 	compiler := map[string]string{".c": "cc", ".cpp": "c++"}[filepath.Ext(source)]
 	exe := filepath.Join(s.dir, name)
@@ -101,11 +71,6 @@ func (s *settings) build(source, name string) (string, error) {
 		return "", fmt.Errorf("%s: %w\n%s", source, err, out)
 	}
 	return exe, nil
-}
-
-// meter runs programs in three ways.
-type meter struct {
-	library, out string
 }
 
 // count returns how many of so many runs failed: by itself, recorded with the order of events, and in turns. The
