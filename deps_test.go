@@ -138,7 +138,7 @@ var allowed = map[string]string{
 	"bench/heap":                "agent bench/load",
 	"bench/nightly":             "",
 	"bench/points":              "",
-	"bench/schedule":            "agent replay/explore replay/record replay/recorder",
+	"bench/schedule":            "agent bench/load replay/explore replay/record replay/recorder",
 	"bench/probe":               "bench/load",
 	"bench/record":              "bench/load replay/record",
 	"bench/trace":               "bench/load image replay/record replay staticscan watchtrace replay/recorder",

@@ -11,16 +11,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
-	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/bench/load"
 	"diagnose/flow"
@@ -106,25 +101,25 @@ func (s *settings) measure(ctx context.Context, p *program) error {
 	var plain, counted, kept []float64
 	instructions, memory := 0, uint64(0)
 	for range s.runs {
-		started := processorTime()
+		started := load.ProcessorTime()
 		if _, err := replay.Run(ctx, rec, replay.PlainRequest{Common: replay.Common{Timing: record.TimingEager}}); err != nil {
 			return err
 		}
-		plain = append(plain, processorTime()-started)
+		plain = append(plain, load.ProcessorTime()-started)
 		n := 0
-		started = processorTime()
+		started = load.ProcessorTime()
 		if _, err := replay.Run(ctx, rec, replay.StepRequest{Common: replay.Common{Timing: record.TimingEager}, Stepping: replay.Stepping{
 			Windows: map[uint32]replay.StepWindow{1: {From: 1, To: 1 << 62}}, Ahead: true, Each: func(*replay.Executed) { n++ }}}); err != nil {
 			return err
 		}
-		counted = append(counted, processorTime()-started)
+		counted = append(counted, load.ProcessorTime()-started)
 		runtime.GC()
-		started = processorTime()
+		started = load.ProcessorTime()
 		trace, err := flow.Record(ctx, rec, flow.Request{Most: s.most})
 		if err != nil {
 			return err
 		}
-		kept = append(kept, processorTime()-started)
+		kept = append(kept, load.ProcessorTime()-started)
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		instructions, memory = trace.Len(), max(memory, m.HeapAlloc)
@@ -140,35 +135,11 @@ func (s *settings) measure(ctx context.Context, p *program) error {
 	return nil
 }
 
-// processorTime is what this process and those that it waited for have used, in seconds.
-func processorTime() (seconds float64) {
-	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
-		var u unix.Rusage
-		if err := unix.Getrusage(who, &u); err != nil {
-			panic(err) // of these two, never
-		}
-		seconds += time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	}
-	return seconds
-}
-
 // record builds and records a program.
 func (s *settings) record(ctx context.Context, p *program) (*record.Recording, error) {
-	exe := filepath.Join(s.workDir, p.name)
-	if err := load.Compile("cc", filepath.Join("bench/flow/programs", p.name+".c"), exe, "-O2"); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(s.workDir, p.name+"-")
+	dir, err := load.RecordPassed(ctx, s.diagnose, filepath.Join("bench/flow/programs", p.name+".c"), filepath.Join(s.workDir, p.name), strconv.Itoa(p.rounds))
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, s.diagnose, "record", "--all", "--output", dir, "--", exe, strconv.Itoa(p.rounds))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, load.Tail(string(out)))
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "*-passed"))
-	if err != nil || len(found) != 1 {
-		return nil, fmt.Errorf("%s has %d recordings", dir, len(found))
-	}
-	return record.Open(found[0])
+	return record.Open(dir)
 }

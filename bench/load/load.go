@@ -3,6 +3,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,6 +62,27 @@ func Record(diagnose, source, exe string) (recording string, err error) {
 	found, err := filepath.Glob(filepath.Join(recordings, "*"))
 	if err != nil || len(found) != 1 {
 		return "", fmt.Errorf("%d recordings, want one: %w", len(found), err)
+	}
+	return found[0], nil
+}
+
+// RecordPassed compiles a program, which passes, to the file exe and records a run of it with all its events. The recording is
+// the only one in a new directory next to exe.
+func RecordPassed(ctx context.Context, diagnose, source, exe string, args ...string) (recording string, err error) {
+	if err := Compile("cc", source, exe); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(exe), filepath.Base(exe)+"-")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, diagnose, append([]string{"record", "--all", "--output", dir, "--", exe}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, Tail(string(out)))
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*-passed"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("%s has %d recordings", dir, len(found))
 	}
 	return found[0], nil
 }

@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/agent"
+	"diagnose/bench/load"
 	"diagnose/replay/explore"
 	"diagnose/replay/record"
 	"diagnose/replay/recorder"
@@ -114,26 +113,14 @@ func (s *settings) speed(ctx context.Context) error {
 				return err
 			}
 			o.Jobs, o.Strategy, o.Budget = jobs, strategy, 10*time.Minute
-			before := processorTime()
+			before := load.ProcessorTime()
 			r, err := explore.Hunt(ctx, o)
 			if err != nil {
 				return err
 			}
-			each := (processorTime() - before).Seconds() * 1000 / float64(r.Schedules)
+			each := (load.ProcessorTime() - before) * 1000 / float64(r.Schedules)
 			fmt.Printf("| %d | %s | %d | %d | %.0f | %.2f |\n", jobs, strategy, r.Schedules, r.Steps, float64(r.Schedules)/r.Time, each)
 		}
 	}
 	return nil
-}
-
-// processorTime is what this process and those that it waited for have used, which
-// says more than the clock does where others use the machine.
-func processorTime() (sum time.Duration) {
-	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
-		var u unix.Rusage
-		if unix.Getrusage(who, &u) == nil {
-			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
-		}
-	}
-	return sum
 }

@@ -25,8 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/bench/load"
 	"diagnose/evidence"
 	"diagnose/image"
@@ -82,26 +80,15 @@ func (s *settings) record(ctx context.Context, name string, args ...string) (*su
 	if err != nil {
 		return nil, err
 	}
-	if err := load.Compile("cc", filepath.Join("bench/trace/programs", name+".c"), exe); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(s.dir, name+"-")
+	dir, err := load.RecordPassed(ctx, s.diagnose, filepath.Join("bench/trace/programs", name+".c"), exe, args...)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, s.diagnose, append([]string{"record", "--all", "--output", dir, "--", exe}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%v: %w\n%s", cmd.Args, err, load.Tail(string(out)))
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "*-passed"))
-	if err != nil || len(found) != 1 {
-		return nil, fmt.Errorf("%s has %d recordings", dir, len(found))
-	}
 	x := &subject{exe: exe}
-	if x.rec, err = record.Open(found[0]); err != nil {
+	if x.rec, err = record.Open(dir); err != nil {
 		return nil, err
 	}
-	x.core, err = image.OpenCore(filepath.Join(found[0], record.CoreName), image.Options{})
+	x.core, err = image.OpenCore(filepath.Join(dir, record.CoreName), image.Options{})
 	return x, err
 }
 
@@ -122,22 +109,9 @@ func (c cost) less(d cost, hits int) cost {
 }
 
 func measure(do func() error) (cost, error) {
-	before, started := processorTime(), time.Now()
+	before, started := load.ProcessorTime(), time.Now()
 	err := do()
-	return cost{time.Since(started).Seconds(), processorTime() - before}, err
-}
-
-// processorTime is what this process and those that it waited for have used.
-func processorTime() float64 {
-	total := 0.0
-	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
-		var u unix.Rusage
-		if err := unix.Getrusage(who, &u); err != nil {
-			panic(err) // there is no such error for these
-		}
-		total += time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	}
-	return total
+	return cost{time.Since(started).Seconds(), load.ProcessorTime() - before}, err
 }
 
 // replayed is what a replay with watches costs.
