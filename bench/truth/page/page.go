@@ -106,55 +106,26 @@ func only(results []store.Result, way ways.Way) (list []store.Result) {
 }
 
 func (p *printer) totals(results []store.Result) {
-	p.by("way", results, func(r *store.Result) string { return string(r.Way) })
-	proved, wrong := 0, 0
-	for _, r := range results {
-		if r.Proved {
-			proved++
-		}
-		if r.Outcome == score.WrongProved {
-			wrong++
-		}
-	}
-	if proved > 0 {
-		p.printf("\n%d causes are said to be proved, %d of them wrongly; with 95 %% confidence at most %.1f %%.\n", proved, wrong, 100*UpperBound(wrong, proved))
+	way := func(r *store.Result) string { return string(r.Way) }
+	p.by("way", results, way)
+	if proved := Proved(counted(results, way), 1); proved != "" {
+		p.printf("\n%s\n", proved)
 	}
 }
 
-// by writes a table with a row for each key and a column for each outcome.
+// by writes a table with a row for each key.
 func (p *printer) by(title string, results []store.Result, key func(*store.Result) string) {
-	counts := map[string]map[score.Outcome]int{}
-	commits := map[string][]string{}
-	var keys []string
+	t := Table{Title: title, Outcomes: score.Outcomes}
+	p.printf("%s", t.Text(counted(results, key)))
+}
+
+func counted(results []store.Result, key func(*store.Result) string) []Counted {
+	list := make([]Counted, len(results))
 	for i := range results {
 		r := &results[i]
-		k := key(r)
-		if counts[k] == nil {
-			counts[k] = map[score.Outcome]int{}
-			keys = append(keys, k)
-		}
-		counts[k][r.Outcome]++
-		if r.Twin {
-			counts[k][score.FalseAlarm]++
-		}
-		if !slices.Contains(commits[k], r.Code.Commit) {
-			commits[k] = append(commits[k], r.Code.Commit)
-		}
+		list[i] = Counted{Key: key(r), Outcome: r.Outcome, FalseAlarm: r.Twin, Proved: r.Proved, Commit: r.Code.Commit}
 	}
-	slices.Sort(keys)
-	p.printf("| %s |", title)
-	for _, o := range score.Outcomes {
-		p.printf(" %s |", o)
-	}
-	p.printf(" commit |\n| --- |%s --- |\n", strings.Repeat(" ---: |", len(score.Outcomes)))
-	for _, k := range keys {
-		p.printf("| %s |", k)
-		for _, o := range score.Outcomes {
-			p.printf(" %d |", counts[k][o])
-		}
-		slices.Sort(commits[k])
-		p.printf(" %s |\n", strings.Join(commits[k], ", "))
-	}
+	return list
 }
 
 // rows writes a line for each mutant, with the outcome of each way.

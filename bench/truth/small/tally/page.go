@@ -1,6 +1,7 @@
 package tally
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,58 +72,22 @@ func level(r *Result) string {
 
 // proved says how many causes are said to be proved, and with how many errors.
 func proved(results []Result) string {
-	n, wrong := 0, 0
-	for i := range results {
-		if r := &results[i]; r.Proved {
-			n++
-			if r.Outcome == score.WrongProved {
-				wrong++
-			}
-		}
-	}
-	if n == 0 {
-		return "no cause is said to be proved."
-	}
-	return fmt.Sprintf("%d causes are said to be proved, %d of them wrongly; with 95 %% confidence at most %.2f %%.", n, wrong, 100*page.UpperBound(wrong, n))
+	return cmp.Or(page.Proved(counted(results, group), 2), "no cause is said to be proved.")
 }
 
 // table writes a row for each key and a column for each outcome, and one for the proved causes.
 func table(b *strings.Builder, title string, results []Result, key func(*Result) string) {
-	counts := map[string]map[score.Outcome]int{}
-	certain, commits := map[string]int{}, map[string][]string{}
-	var keys []string
+	t := page.Table{Title: title, Outcomes: outcomes, Proved: true}
+	b.WriteString(t.Text(counted(results, key)))
+}
+
+func counted(results []Result, key func(*Result) string) []page.Counted {
+	list := make([]page.Counted, len(results))
 	for i := range results {
 		r := &results[i]
-		k := key(r)
-		if counts[k] == nil {
-			counts[k] = map[score.Outcome]int{}
-			keys = append(keys, k)
-		}
-		counts[k][r.Outcome]++
-		if r.FalseAlarm {
-			counts[k][score.FalseAlarm]++
-		}
-		if r.Proved {
-			certain[k]++
-		}
-		if !slices.Contains(commits[k], r.Code.Commit) {
-			commits[k] = append(commits[k], r.Code.Commit)
-		}
+		list[i] = page.Counted{Key: key(r), Outcome: r.Outcome, FalseAlarm: r.FalseAlarm, Proved: r.Proved, Commit: r.Code.Commit}
 	}
-	slices.Sort(keys)
-	fmt.Fprintf(b, "| %s |", title)
-	for _, o := range outcomes {
-		fmt.Fprintf(b, " %s |", o)
-	}
-	fmt.Fprintf(b, " proved | commit |\n| --- |%s ---: | --- |\n", strings.Repeat(" ---: |", len(outcomes)))
-	for _, k := range keys {
-		fmt.Fprintf(b, "| %s |", k)
-		for _, o := range outcomes {
-			fmt.Fprintf(b, " %d |", counts[k][o])
-		}
-		slices.Sort(commits[k])
-		fmt.Fprintf(b, " %d | %s |\n", certain[k], strings.Join(commits[k], ", "))
-	}
+	return list
 }
 
 // wrong lists the programs whose first cause is not the bug.
