@@ -2,10 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,14 +50,14 @@ type tried struct {
 
 // SaveMutant keeps a mutant, or the reason why it was dropped.
 func (s *Store) SaveMutant(id mutant.ID, digest string, k *mutant.Kept, d mutant.Drop) error {
-	return save(filepath.Join(s.Mutant(id), "mutant.json"), tried{id.Version, digest, k, d})
+	return Save(filepath.Join(s.Mutant(id), "mutant.json"), tried{id.Version, digest, k, d})
 }
 
 // LoadMutant reads the file of a seed; known is false if there is none, or a bug with
 // another digest.
 func (s *Store) LoadMutant(id mutant.ID, digest string) (k *mutant.Kept, known bool, err error) {
 	var t tried
-	known, err = load(filepath.Join(s.Mutant(id), "mutant.json"), &t)
+	known, err = Load(filepath.Join(s.Mutant(id), "mutant.json"), &t)
 	if !known || err != nil || t.Digest != digest || t.Version != id.Version {
 		return nil, false, err
 	}
@@ -87,13 +84,13 @@ func (s *Store) SaveResult(r *Result) error {
 	if r.HoldOut() {
 		kept.ID, kept.Operator, kept.Headline = mutant.ID{}, "", nil
 	}
-	return save(s.result(r.ID, r.Way), kept)
+	return Save(s.result(r.ID, r.Way), kept)
 }
 
 // LoadResult returns the last result of a mutant in one way; nil: there is none.
 func (s *Store) LoadResult(id mutant.ID, way ways.Way) (*Result, error) {
 	var r Result
-	if known, err := load(s.result(id, way), &r); !known || err != nil {
+	if known, err := Load(s.result(id, way), &r); !known || err != nil {
 		return nil, err
 	}
 	r.ID = id
@@ -105,38 +102,5 @@ func (s *Store) SaveReport(id mutant.ID, way ways.Way, text []byte) error {
 	if id.HoldOut() {
 		return nil
 	}
-	return write(filepath.Join(s.Dir, "reports", id.Package, fmt.Sprintf("%d-%s.json", id.Seed, way)), text)
-}
-
-func save(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return write(path, text)
-}
-
-func write(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	part := path + ".part"
-	if err := errors.Join(os.WriteFile(part, text, 0o644), os.Rename(part, path)); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
-}
-
-func load(path string, v any) (known bool, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("store: %w", err)
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return false, fmt.Errorf("store: %s: %w", path, err)
-	}
-	return true, nil
+	return Write(filepath.Join(s.Dir, "reports", id.Package, fmt.Sprintf("%d-%s.json", id.Seed, way)), text)
 }

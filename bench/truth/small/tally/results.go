@@ -2,11 +2,7 @@ package tally
 
 import (
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -64,45 +60,19 @@ func (s *Store) Save(r *Result) error {
 		kept = Result{Concurrent: r.Concurrent, HoldOut: true, Digest: r.Digest, Code: r.Code}
 		kept.Score, kept.FalseAlarm = r.Score, r.FalseAlarm
 	}
-	text, err := json.MarshalIndent(kept, "", "  ")
-	if err != nil {
-		return fmt.Errorf("tally: %w", err)
-	}
 	if r.Report != nil && !r.HoldOut {
-		if err := write(filepath.Join(s.Dir, "reports", strconv.FormatUint(r.Seed, 10)+".json"), r.Report); err != nil {
+		if err := store.Write(filepath.Join(s.Dir, "reports", strconv.FormatUint(r.Seed, 10)+".json"), r.Report); err != nil {
 			return err
 		}
 	}
-	return write(s.path(r.Seed), text)
+	return store.Save(s.path(r.Seed), kept)
 }
 
 // Load is the last result of a seed; nil: there is none.
 func (s *Store) Load(seed uint64) (*Result, error) {
-	text, err := os.ReadFile(s.path(seed))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tally: %w", err)
-	}
 	var r Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("tally: %s: %w", s.path(seed), err)
+	if known, err := store.Load(s.path(seed), &r); !known || err != nil {
+		return nil, err
 	}
 	return &r, nil
-}
-
-func write(path string, text []byte) error {
-	part := path + ".part"
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(part, text, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
-		return fmt.Errorf("tally: %w", err)
-	}
-	return nil
 }
