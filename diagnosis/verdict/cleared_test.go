@@ -1,15 +1,10 @@
 package verdict_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 // clearedObjects clear an object by a call whose size is none of a vector's: the C library's memset may do so by a store with a mask. The
@@ -89,19 +84,7 @@ func TestCleared(t *testing.T) {
 	crashtest.TracesAccesses(t)
 	for name, text := range clearedObjects {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			source, exe := filepath.Join(dir, name), filepath.Join(dir, "program")
-			if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command("gcc", "-g", "-O0", "-o", exe, source).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recordtest.RecordProgram(t, exe, nil, "", "SIGABRT").Dir}, Replays: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := result.Diagnosis
+			d := diagnosed(t, crashtest.Program{Source: name, Text: text, Flags: []string{"-O0"}}, nil, "SIGABRT").Diagnosis
 			for _, c := range append(d.Causes, d.Leads...) {
 				if c.Kind == evidence.CauseOverwritten {
 					t.Errorf("%q", c.Summary)

@@ -1,16 +1,11 @@
 package verdict_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 // A null pointer may be that of no elements: then neither it nor the access is called the cause. Where the count is no 0, the null is.
@@ -142,26 +137,7 @@ int main(int argc, char **argv)
 		{"copy.c", "gcc", "-O0", []string{"a"}, "SIGSEGV", false},
 	} {
 		t.Run(x.source+x.level+x.compiler+strings.Join(x.arguments, ""), func(t *testing.T) {
-			compiler, err := exec.LookPath(x.compiler)
-			if err != nil {
-				t.Skip(err)
-			}
-			dir := t.TempDir()
-			source, exe := filepath.Join(dir, x.source), filepath.Join(dir, "program")
-			if err := os.WriteFile(source, []byte(programs[x.source]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command(compiler, "-g", x.level, "-o", exe, source).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			recorded := recordtest.RecordProgram(t, exe, x.arguments, "", x.fails)
-			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := result.Check(); err != nil {
-				t.Error(err)
-			}
+			result := diagnosed(t, crashtest.Program{Source: x.source, Text: programs[x.source], Compiler: x.compiler, Flags: []string{x.level}}, x.arguments, x.fails)
 			list, mark, open := result.Diagnosis.Causes, "// CAUSE", evidence.OpenEnd("")
 			if x.lead {
 				if len(list) > 0 {

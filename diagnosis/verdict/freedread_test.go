@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 // A value that is read from memory which was freed is no uninitialised one, also where the compiler
@@ -65,12 +63,7 @@ int main()
 		{"ticket.c", c, "gcc", "-O2", []string{"new"}, "SIGABRT", evidence.CauseUninitialised, ""},
 	} {
 		t.Run(x.source+x.compiler+x.level+strings.Join(x.args, ""), func(t *testing.T) {
-			exe := crashtest.Compile(t, crashtest.Program{Source: x.source, Text: x.text, Compiler: x.compiler, Flags: []string{x.level, "-w"}})
-			recorded := recordtest.RecordProgram(t, exe, x.args, "", x.ends)
-			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := diagnosed(t, crashtest.Program{Source: x.source, Text: x.text, Compiler: x.compiler, Flags: []string{x.level, "-w"}}, x.args, x.ends)
 			causes := result.Diagnosis.Causes
 			if len(causes) == 0 || causes[0].Kind != x.kind || !strings.HasPrefix(causes[0].Summary, x.freed) {
 				t.Errorf("%+v, limits %v", causes, result.Diagnosis.Coverage.Limits)

@@ -1,15 +1,10 @@
 package verdict_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 // memberPrograms access an array of a struct outside of its bounds and inside of the struct, or do so as they may. The cause is at one
@@ -124,25 +119,7 @@ func TestMembers(t *testing.T) {
 		for _, compiler := range []string{"gcc", "clang"} {
 			for _, level := range []string{"-O0", "-O2"} {
 				t.Run(name+level+compiler, func(t *testing.T) {
-					path, err := exec.LookPath(compiler)
-					if err != nil {
-						t.Skip(err)
-					}
-					dir := t.TempDir()
-					source, exe := filepath.Join(dir, name), filepath.Join(dir, "program")
-					if err := os.WriteFile(source, []byte(memberPrograms[name]), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					if out, err := exec.Command(path, "-g", level, "-o", exe, source).CombinedOutput(); err != nil {
-						t.Fatalf("%v\n%s", err, out)
-					}
-					result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recordtest.RecordProgram(t, exe, x.arguments, "", "SIGSEGV").Dir}, Replays: 1})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := result.Check(); err != nil {
-						t.Error(err)
-					}
+					result := diagnosed(t, crashtest.Program{Source: name, Text: memberPrograms[name], Compiler: compiler, Flags: []string{level}}, x.arguments, "SIGSEGV")
 					causes := result.Diagnosis.Causes
 					if !x.outside {
 						for i := range causes {

@@ -1,15 +1,10 @@
 package verdict_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 // returnedStructs have a function that returns a struct through the address that its caller hands over, and stores the members one by
@@ -142,28 +137,13 @@ func TestReturnedStruct(t *testing.T) {
 	for name, text := range returnedStructs {
 		for _, compiler := range []string{"gcc", "clang"} {
 			t.Run(name+compiler, func(t *testing.T) {
-				path, err := exec.LookPath(compiler)
-				if err != nil {
-					t.Skip(err)
-				}
-				dir := t.TempDir()
-				source, exe := filepath.Join(dir, name), filepath.Join(dir, "program")
-				if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if out, err := exec.Command(path, "-g", "-O1", "-o", exe, source).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recordtest.RecordProgram(t, exe, nil, "", "SIGSEGV").Dir}, Replays: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, c := range result.Diagnosis.Causes {
+				d := diagnosed(t, crashtest.Program{Source: name, Text: text, Compiler: compiler, Flags: []string{"-O1"}}, nil, "SIGSEGV").Diagnosis
+				for _, c := range d.Causes {
 					if c.Kind == evidence.CauseOverwritten {
 						t.Errorf("%q", c.Summary)
 					}
 				}
-				if d := result.Diagnosis; len(d.Causes)+len(d.Leads) == 0 {
+				if len(d.Causes)+len(d.Leads) == 0 {
 					t.Error("the null pointer was not followed")
 				}
 			})

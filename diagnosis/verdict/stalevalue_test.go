@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
 	"diagnose/internal/crashtest"
-	"diagnose/internal/recordtest"
 )
 
 const message = `
@@ -118,12 +116,7 @@ func TestFreedTextDecides(t *testing.T) {
 			if strings.HasSuffix(x.source, ".cc") {
 				flags = append(flags, "-std=c++17")
 			}
-			exe := crashtest.Compile(t, crashtest.Program{Source: x.source, Text: x.text, Compiler: x.compiler, Flags: flags})
-			recorded := recordtest.RecordProgram(t, exe, x.args, "", x.ends)
-			result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := diagnosed(t, crashtest.Program{Source: x.source, Text: x.text, Compiler: x.compiler, Flags: flags}, x.args, x.ends)
 			causes := result.Diagnosis.Causes
 			if x.freed == "" {
 				for i := range causes {

@@ -1,0 +1,25 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"diagnose/diagnosis/driver"
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+	"diagnose/internal/recordtest"
+)
+
+// diagnosed compiles a program, records a run that ends as recordtest.RecordProgram says it, and returns what is found out
+// about the recording, with one replay for each experiment.
+func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *evidence.Case {
+	t.Helper()
+	recorded := recordtest.RecordProgram(t, crashtest.Compile(t, p), args, "", ends)
+	result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result.Check(); err != nil {
+		t.Error(err)
+	}
+	return result
+}
