@@ -10,6 +10,7 @@ import (
 
 	"diagnose/evidence"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/tracee"
 )
 
 // WatchesWork returns nil if this machine can stop a replay at the accesses to a word for a debugger. If it cannot, the error
@@ -85,11 +86,15 @@ func (s *DebugStop) StopAtEvents(events []evidence.Moment) error {
 // ThreadRegisters returns a thread's registers, as the program has them: the general ones as struct user_regs_struct of
 // sys/user.h, the others as an XSAVE area (Intel SDM volume 1, 13.4).
 func (s *DebugStop) ThreadRegisters(number uint32) (general, extended []byte, err error) {
-	t := s.c.ThreadNumbered(number)
+	return threadRegisters(s.c.Process, number)
+}
+
+func threadRegisters(p *tracee.Process, number uint32) (general, extended []byte, err error) {
+	t := p.ThreadNumbered(number)
 	if t == nil {
 		return nil, nil, fmt.Errorf("replay: there is no thread %d", number)
 	}
-	regs, err := s.c.NamedRegisters(t)
+	regs, err := p.NamedRegisters(t)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -36,6 +36,7 @@ const (
 	DiffersLog      Reason = "log"      // the recording contradicts itself
 	DiffersFault    Reason = "fault"    // an instruction raised a signal
 	DiffersEnd      Reason = "end"      // the process ends differently
+	DiffersOrder    Reason = "order"    // a variable or a thread is not as the recorded order needs it
 )
 
 var reasons = map[uint32]Reason{
@@ -106,6 +107,8 @@ func (e *DivergenceError) replayed() string {
 		return e.mapping()
 	case DiffersState:
 		return fmt.Sprintf("in the replay the variable is in another state (%#x, not %#x)%s", e.Have, e.Want, calledAt(e.GotAt))
+	case DiffersOrder:
+		return "in the replay a variable or a thread is not as the recorded order needs it" + inAt(e.GotAt)
 	case DiffersLog:
 		return "which contradicts itself: it was damaged"
 	case DiffersThread:

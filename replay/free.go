@@ -158,10 +158,6 @@ func (c *controller) free() bool { return c.attempt.free != nil && c.IsLast() }
 
 // hello tells the engine what it may do.
 func (f *free) hello(r *recorded.Recordings, control *agent.RawControl, forked bool) error {
-	if f == nil {
-		control.Free = agent.FreeNot
-		return nil
-	}
 	if !forked {
 		f.able = control.FreeAble
 	}
@@ -180,11 +176,14 @@ func (f *free) hello(r *recorded.Recordings, control *agent.RawControl, forked b
 	return nil
 }
 
-// freeTrapped answers the engine's requests that only a free replay has.
+// freeTrapped answers the engine's requests of free replays, and of threads that continue from where they were parked.
 func (c *controller) freeTrapped(t *tracee.Thread, s *tracee.SignalStop) error {
 	t.Index = uint32(s.Regs.Rdi)
 	switch s.Regs.Rax {
 	case agent.TrapLeft:
+		if c.attempt.free == nil {
+			return c.leftRecording(t)
+		}
 		return c.freeLeft(t, s)
 	case agent.TrapFatal:
 		return c.failed(t, int(s.Regs.Rsi))
@@ -291,4 +290,25 @@ func catches(tid int, signal syscall.Signal) (bool, error) {
 		return false, fmt.Errorf("replay: %w", err)
 	}
 	return (sets.Caught &^ sets.Blocked).Has(signal), nil
+}
+
+// leftRecording handles a thread of a replay of which copies can be made (parts.copies): the engine has left the recording, where
+// in another replay it says that it has diverged.
+func (c *controller) leftRecording(t *tracee.Thread) error {
+	control, err := c.ReadControl()
+	if err != nil {
+		return err
+	}
+	if control.Divergence.Reason != agent.DiffersNone {
+		return c.diverged(t)
+	}
+	m, err := c.MomentOf(t)
+	if err != nil {
+		return err
+	}
+	e := &DivergenceError{Reason: DiffersOrder, Moment: m, PC: m.PC}
+	if e.Expected, err = c.NextEvent(c.Process, t); err != nil {
+		return err
+	}
+	return c.diverge(t, e)
 }

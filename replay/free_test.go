@@ -86,7 +86,7 @@ func reordered(t *testing.T, rec *record.Recording, h replay.Hold) replay.FreeRe
 }
 
 // atEnd reads from the process at the recorded end.
-func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error) {
+func atEnd(t testing.TB, rec *record.Recording, read func(*replay.Stopped) error) {
 	t.Helper()
 	if _, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{AtEnd: read}}); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func atEnd(t *testing.T, rec *record.Recording, read func(*replay.Stopped) error
 }
 
 // addressOf returns the address of a symbol in the program.
-func addressOf(t *testing.T, rec *record.Recording, name string) (addr evidence.Addr) {
+func addressOf(t testing.TB, rec *record.Recording, name string) (addr evidence.Addr) {
 	t.Helper()
 	atEnd(t, rec, func(s *replay.Stopped) error {
 		p, err := s.Process()

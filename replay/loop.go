@@ -111,6 +111,8 @@ func (c *controller) event(t *tracee.Thread, stop ptrace.Stop) error {
 	switch stop.Event {
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK:
 		return c.forked(t)
+	case unix.PTRACE_EVENT_SECCOMP:
+		return c.refuse(t)
 	case unix.PTRACE_EVENT_EXEC:
 		return fmt.Errorf("replay: process %d executed another program, which no replay does", c.PID)
 	}

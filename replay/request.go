@@ -99,6 +99,8 @@ type Probing struct {
 	// Begin, if set, is called when a replay begins. If no timing is known of the recording, a
 	// second one may follow the first, and its arrivals replace those of the first.
 	Begin func()
+	// Copies: copies of the process can be made (Stopped.Copy).
+	Copies bool
 	// OnArrival is called each time that a thread arrives at one of the instructions, before it
 	// executes it. ErrEnough ends the replay there; any other error ends it, too, and is returned.
 	OnArrival func(*Arrival) error

@@ -124,8 +124,13 @@ func (c *controller) hello(s *tracee.SignalStop, forked bool) (answer uint64, er
 	if c.request.Echo != nil && c.IsLast() {
 		control.Echo = 1
 	}
-	if err := c.attempt.free.hello(c.Recordings, control, forked); err != nil {
-		return 0, err
+	control.Free = agent.FreeNot
+	if f := c.attempt.free; f != nil {
+		if err := f.hello(c.Recordings, control, forked); err != nil {
+			return 0, err
+		}
+	} else if c.IsLast() && c.request.copies() && control.FreeAble >= ableToLeave {
+		control.Free = agent.FreeMay // a copy will
 	}
 	if !c.IsLast() {
 		child := c.Stages[c.Step+1].Rec.Manifest.Parent

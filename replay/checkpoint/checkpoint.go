@@ -27,21 +27,40 @@ type Checkpoint struct {
 // own bytes where others are in the text, besides those that the process's memory knows. If the process cannot be copied, the
 // error is an *ImpossibleError.
 func Take(p *tracee.Process, options int, text []tracee.Words) (*Checkpoint, error) {
-	if err := checkPossible(p); err != nil {
+	c, forks, err := capture(p)
+	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{control: p.Control, trapPC: p.TrapPC}
-	forks := p.Threads[p.PID]
-	if c.alive = forks != nil && forks.Stopped; !c.alive {
-		forks = p.SortedThreads()[0]
-		for _, t := range p.SortedThreads() {
-			if t.Stopped {
-				forks = t
+	pid, err := forkStopped(p, forks, options, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := leave(pid); err != nil {
+		return nil, err
+	}
+	if c.keeper, err = keep(pid); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// capture reads the state of a process's threads. forks is the one that can make a copy.
+func capture(p *tracee.Process) (c *Checkpoint, forks int, err error) {
+	if err := checkPossible(p); err != nil {
+		return nil, 0, err
+	}
+	c = &Checkpoint{control: p.Control, trapPC: p.TrapPC}
+	t := p.Threads[p.PID]
+	if c.alive = t != nil && t.Stopped; !c.alive {
+		t = p.SortedThreads()[0]
+		for _, x := range p.SortedThreads() {
+			if x.Stopped {
+				t = x
 			}
 		}
 	}
-	if err := mapPage(p, forks.TID); err != nil {
-		return nil, err
+	if err := mapPage(p, t.TID); err != nil {
+		return nil, 0, err
 	}
 	for _, t := range p.SortedThreads() {
 		if !t.Stopped {
@@ -50,7 +69,7 @@ func Take(p *tracee.Process, options int, text []tracee.Words) (*Checkpoint, err
 		}
 		x, err := captureThread(p, t)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if t.TID == p.PID {
 			c.first = x
@@ -60,17 +79,10 @@ func Take(p *tracee.Process, options int, text []tracee.Words) (*Checkpoint, err
 	}
 	c.mapped = append(c.mapped, p.Mapped...)
 	c.library = append(c.library, p.Library...)
-	pid, err := forkStopped(p, forks.TID, options, text)
-	if err != nil {
-		return nil, err
-	}
-	if c.keeper, err = keep(pid); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, t.TID, nil
 }
 
-// forkStopped makes the process that waits, with the program's own text.
+// forkStopped makes a child with the program's own text, which is stopped and has executed nothing.
 func forkStopped(p *tracee.Process, tid, options int, text []tracee.Words) (pid int, err error) {
 	saved, err := ptrace.GetRegisters(tid)
 	if err != nil {
@@ -92,7 +104,7 @@ func forkStopped(p *tracee.Process, tid, options int, text []tracee.Words) (pid 
 	if err := restoreText(p, pid, text); err != nil {
 		return 0, errors.Join(err, kill(pid))
 	}
-	return pid, leave(pid)
+	return pid, nil
 }
 
 // restoreText removes the tool's changes of the text from a fork.
@@ -128,6 +140,11 @@ func (c *Checkpoint) Continue(p *tracee.Process, options int) error {
 		unix.Kill(pid, unix.SIGKILL)
 		return err
 	}
+	return c.populate(p, pid, options)
+}
+
+// populate gives a fork the threads and the state of the checkpoint.
+func (c *Checkpoint) populate(p *tracee.Process, pid, options int) (err error) {
 	p.PID = pid
 	if p.Memory, err = tracee.OpenMemory(pid); err != nil {
 		return err

@@ -1,3 +1,4 @@
 // Package checkpoint copies a stopped process of a replay, so that the replay can be continued from there, any number of times. The
-// copy is a fork, which has one thread and waits; a process that continues is forked from it, and gets the other threads.
+// copy is a fork, which has one thread and waits; a process that continues is forked from it, and gets the other threads. Fork makes a copy
+// that continues by itself, confined, outside of the recording.
 package checkpoint

@@ -12,15 +12,20 @@ import (
 )
 
 // page is the address of a page of ours in the process, in the engine's range: after struct dg_hunt, before the patch table. It
-// has a system call instruction, and code that waits.
+// has a system call instruction, a trap, and code that waits.
 const page = agent.EngineSites - tracee.PageSize
 
 // Offsets in the page.
 const (
+	trapAt    = 8
 	waitAt    = 16
 	timeAt    = 64
 	scratchAt = 128
+	filterAt  = 256
 )
+
+// ReturnPC is an address in a copy that traps: functions that are called there return to it.
+const ReturnPC = page + trapAt
 
 // waitSeconds bounds how long a process waits that no thread of the tool traces. If the tool is killed in between, it ends then.
 const waitSeconds = 20
@@ -29,6 +34,7 @@ const waitSeconds = 20
 func pageCode() []byte {
 	code := make([]byte, scratchAt)
 	copy(code, []byte{0x0f, 0x05, 0x90}) // syscall; nop
+	code[trapAt] = tracee.Int3
 	wait := []byte{0xb8, unix.SYS_NANOSLEEP, 0, 0, 0}
 	// lea timeAt(%rip), %rdi: the displacement is from the end of this instruction
 	wait = append(wait, 0x48, 0x8d, 0x3d, timeAt-(waitAt+5+7), 0, 0, 0)

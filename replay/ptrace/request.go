@@ -17,6 +17,7 @@ const (
 	TraceExec      = unix.PTRACE_O_TRACEEXEC
 	TraceVForkDone = unix.PTRACE_O_TRACEVFORKDONE
 	TraceExit      = unix.PTRACE_O_TRACEEXIT
+	TraceSeccomp   = unix.PTRACE_O_TRACESECCOMP
 	ExitKill       = unix.PTRACE_O_EXITKILL
 	// TraceSysGood is for threads that are resumed by ContToCall.
 	TraceSysGood = unix.PTRACE_O_TRACESYSGOOD

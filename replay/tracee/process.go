@@ -181,6 +181,12 @@ func (p *Process) WriteControl(control *agent.RawControl) error {
 	return err
 }
 
+// WriteThread writes the engine's data of a thread.
+func (p *Process) WriteThread(index uint32, r *agent.RawRThread) error {
+	_, err := p.Memory.WriteAt(bytesOf(r), int64(agent.RThreadAddress(index)))
+	return err
+}
+
 // IsTrap reports whether a trap is a request of the engine, not a trap of the program.
 func (p *Process) IsTrap(s *SignalStop) bool {
 	return s.Signal == unix.SIGTRAP && s.Code == siginfo.Kernel && s.Regs.Rbx == agent.TrapMagic &&
