@@ -21,6 +21,8 @@ type live struct {
 	// ended is closed when the replay has ended, with err.
 	ended chan struct{}
 	err   error
+	// copied is the copy of the stopped process that was changed; nil: none was. It is used on the thread that traces it.
+	copied *replay.Copy
 	// signals are those at which it stops, of the ones that are still to come.
 	signals SignalSet
 }
@@ -88,7 +90,12 @@ func start(ctx context.Context, rec *record.Recording, common replay.Common, r *
 }
 
 // hold reports a stop, and answers calls until the replay is to continue.
-func (l *live) hold(s *replay.DebugStop, plan *replay.DebugPlan) (replay.DebugPlan, error) {
+func (l *live) hold(s *replay.DebugStop, plan *replay.DebugPlan) (next replay.DebugPlan, err error) {
+	defer func() {
+		if failed := l.discard(); failed != nil {
+			err = failed
+		}
+	}()
 	select {
 	case l.stops <- stopOf(s, plan):
 	case <-l.ctx.Done():
@@ -98,7 +105,7 @@ func (l *live) hold(s *replay.DebugStop, plan *replay.DebugPlan) (replay.DebugPl
 		select {
 		case call := <-l.calls:
 			call(s)
-		case next := <-l.plans:
+		case next = <-l.plans:
 			return next, nil
 		case <-l.ctx.Done():
 			return replay.DebugPlan{}, replay.ErrEnough

@@ -32,6 +32,8 @@ type Session struct {
 	// moving is the replay on its way, for Interrupt; stopped: the way is given up.
 	moving      *live
 	interrupted bool
+	// calling ends a run of the copy; nil: it does not run.
+	calling context.CancelFunc
 }
 
 // Halts are the places where a session stops on its way.
@@ -92,6 +94,8 @@ func (s *Session) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.calling != nil:
+		s.calling()
 	case s.moving == nil:
 	case s.moving == s.live:
 		s.moving.interrupt.Ask()

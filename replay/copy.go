@@ -28,6 +28,8 @@ type Copy struct {
 	c      *controller
 	of     *controller
 	thread *tracee.Thread
+	// ran: its threads have run.
+	ran bool
 	// over: a call has not returned, and there will be no other.
 	over bool
 }
@@ -89,18 +91,51 @@ func (x *Copy) make(s *Stopped, thread uint32, text []tracee.Words, mapped []tra
 			return err
 		}
 	}
-	x.thread = c.ThreadNumbered(thread)
-	if x.thread == nil {
+	var regs *ptrace.Registers
+	if s.thread != nil && s.thread.Index == thread {
+		regs = s.regs
+	}
+	if err := x.leaveRecording(); err != nil {
+		return err
+	}
+	return x.take(thread, regs)
+}
+
+// take makes a thread the copy's own, and takes it out of the engine. regs are its registers in the program; nil: those that the engine knows.
+func (x *Copy) take(thread uint32, regs *ptrace.Registers) error {
+	t := x.c.ThreadNumbered(thread)
+	if t == nil {
 		return fmt.Errorf("replay: a copy of the process has no thread %d", thread)
 	}
-	regs, err := c.NamedRegisters(x.thread)
+	if regs == nil {
+		named, err := x.c.NamedRegisters(t)
+		if err != nil {
+			return err
+		}
+		regs = &named
+	}
+	r, err := x.c.ReadThread(thread)
 	if err != nil {
 		return err
 	}
-	if s.thread != nil && s.thread.Index == thread && s.regs != nil {
-		regs = *s.regs
+	r.Inside, r.State, r.Pending, r.Fresh = 0, agent.RRunning, 0, 0
+	if err := x.c.WriteThread(thread, r); err != nil {
+		return err
 	}
-	return x.leaveRecording(&regs)
+	t.Final, t.Deferred, t.Raise = nil, nil, nil
+	x.thread = t
+	return x.setRegisters(regs)
+}
+
+// Select makes another thread the one that can be changed and can call functions. That is possible before the copy has run.
+func (x *Copy) Select(thread uint32) error {
+	if thread == x.thread.Index {
+		return nil
+	}
+	if x.ran {
+		return fmt.Errorf("replay: functions were called in thread %d of this copy, so none can be in thread %d", x.thread.Index, thread)
+	}
+	return x.take(thread, nil)
 }
 
 // forgetEnd makes the engine believe that the tool lets a thread wait that has reported the end of the log.
@@ -116,10 +151,9 @@ func forgetEnd(p *tracee.Process, t *tracee.Thread) error {
 	return ptrace.SetRegisters(t.TID, &regs)
 }
 
-// leaveRecording makes the engine of the copy do what it does in a replay that has diverged from the recording (engine/free.c), and takes
-// the thread out of it.
-func (x *Copy) leaveRecording(regs *ptrace.Registers) error {
-	c, t := x.c, x.thread
+// leaveRecording makes the engine of the copy do what it does in a replay that has diverged from the recording (engine/free.c).
+func (x *Copy) leaveRecording() error {
+	c := x.c
 	control, err := c.ReadControl()
 	if err != nil {
 		return err
@@ -130,27 +164,15 @@ func (x *Copy) leaveRecording(regs *ptrace.Registers) error {
 	}
 	// The engine marks in the image which events it has used.
 	size := (header.Size + tracee.PageSize - 1) &^ (tracee.PageSize - 1)
-	if _, err := checkpoint.Call(t.TID, unix.SYS_MPROTECT, control.Image, size, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+	if err := checkpoint.Call(c.Process, unix.SYS_MPROTECT, control.Image, size, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return err
 	}
-	control.Free, control.FreeFirst, control.FreeOrder = agent.FreeIs, t.Index, 0
-	control.Holder, control.Echo, control.Tracer = t.Index, 0, uint32(os.Getpid())
+	control.Free, control.FreeFirst, control.FreeOrder = agent.FreeIs, 0, 0
+	control.Echo, control.Tracer = 0, uint32(os.Getpid())
 	control.StopThread, control.StopAt = 0, ^uint64(0)
 	// That the copy differs from the recording is no news.
 	control.Divergence.Reason, c.result.Left = agent.DiffersKind, &DivergenceError{}
-	if err := c.WriteControl(control); err != nil {
-		return err
-	}
-	r, err := c.ReadThread(t.Index)
-	if err != nil {
-		return err
-	}
-	r.Inside, r.State, r.Pending, r.Fresh = 0, agent.RRunning, 0, 0
-	if err := c.WriteThread(t.Index, r); err != nil {
-		return err
-	}
-	t.Final, t.Deferred, t.Raise = nil, nil, nil
-	return x.setRegisters(regs)
+	return c.WriteControl(control)
 }
 
 // Close ends the copy.
@@ -167,13 +189,16 @@ func (x *Copy) Close() error {
 // Thread is the number of the thread that can be changed.
 func (x *Copy) Thread() uint32 { return x.thread.Index }
 
+// Over reports whether a call has not returned: then no other is possible.
+func (x *Copy) Over() bool { return x.over }
+
 // ReadMemory implements image.Memory.
 func (x *Copy) ReadMemory(addr evidence.Addr, p []byte) (int, error) { return x.c.ReadMemory(addr, p) }
 
 // WriteMemory changes the copy's memory. Memory that the program cannot write, as its text, can be changed, too. The recording library's
 // cannot.
 func (x *Copy) WriteMemory(addr evidence.Addr, p []byte) error {
-	if end := uint64(addr) + uint64(len(p)); end < uint64(addr) || uint64(addr) < agent.EngineEnd && end > agent.EngineBase {
+	if end := uint64(addr) + uint64(len(p)); end < uint64(addr) || uint64(addr) < agent.EngineStacks && end > agent.EngineBase {
 		return fmt.Errorf("replay: %v is the recording library's", addr)
 	}
 	_, err := x.c.Memory.WriteAt(p, int64(addr))

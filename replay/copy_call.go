@@ -168,6 +168,7 @@ func (x *Copy) Run(ctx context.Context, upTo []evidence.Addr, limit CallLimit) e
 	}
 	timed, cancel := context.WithTimeout(ctx, limit.Time)
 	defer cancel()
+	x.ran = true
 	arrived, err := x.begin(timed, upTo, limit)
 	if err != nil {
 		return err
@@ -235,7 +236,7 @@ func (x *Copy) holdOthers() error {
 	if err != nil {
 		return err
 	}
-	control.Holder, control.FreeMost = x.thread.Index, control.Consumed+eventsOver
+	control.Holder, control.FreeFirst, control.FreeMost = x.thread.Index, x.thread.Index, control.Consumed+eventsOver
 	if err := c.WriteControl(control); err != nil {
 		return err
 	}
@@ -261,6 +262,25 @@ func (x *Copy) holdOthers() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// StepOther lets a thread that is not the copy's own execute one instruction, if it is in the program. Where that faults, it stays:
+// the signal is not delivered.
+func (x *Copy) StepOther(thread uint32) error {
+	t := x.c.ThreadNumbered(thread)
+	if t == nil {
+		return fmt.Errorf("replay: there is no thread %d", thread)
+	}
+	r, err := x.c.ReadThread(thread)
+	if err != nil || r.Inside != 0 || r.State != agent.RRunning || t.Final != nil || !t.Stopped {
+		return err
+	}
+	x.ran = true
+	if _, err := x.c.Traps.StepOnce(t.TID); err != nil {
+		return err
+	}
+	t.Deferred = nil
 	return nil
 }
 

@@ -113,10 +113,14 @@ func (b *breaks) remove() error {
 
 // breakTrap handles the stop at a break.
 func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
-	if s.Signal != unix.SIGTRAP || s.Code != siginfo.Kernel {
+	pc := s.Regs.Rip
+	switch {
+	case s.Signal == unix.SIGTRAP && s.Code == siginfo.Kernel:
+		pc -= uint64(len(trapInstruction))
+	case s.Signal == unix.SIGSEGV && s.Code > 0 && c.breaks.placed[pc]: // a trap in memory that is not executable
+	default:
 		return false, nil
 	}
-	pc := s.Regs.Rip - uint64(len(trapInstruction))
 	if _, known := c.breaks.at[pc]; !known {
 		return false, nil
 	}

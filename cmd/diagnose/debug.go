@@ -48,12 +48,14 @@ func newDebug() *cobra.Command {
 		Long: `debug replays a recording to its end and starts gdb there. gdb then moves through
 the recording in both directions: continue, step, next, finish, breakpoints and
 watchpoints, and reverse-continue, reverse-step, reverse-next, reverse-finish.
-Nothing changes the program: stores and calls of its functions are refused.
+Stores, and calls of the program's functions, are made in a copy of the program, which
+lives until it moves. The recording stays as it is.
 
 Commands in gdb, besides gdb's own:
 
     goto MOMENT            go to a moment, which reports name; also begin, end
     who-wrote EXPRESSION   the last store to a variable before here
+    discard                give up the changes made here
     monitor when           the moment where the program is stopped
     monitor cause          the cause of the failure, with the moment of each step
 
@@ -255,7 +257,7 @@ func gdbArguments(socket, program string, arguments []string) []string {
 // pythonOf makes one line of a script for gdb.
 func pythonOf(script string) string { return "python exec(" + strconv.Quote(script) + ")" }
 
-// gdbCommands defines goto and who-wrote in gdb's Python.
+// gdbCommands defines goto, who-wrote and discard in gdb's Python.
 const gdbCommands = `
 import gdb
 class Goto(gdb.Command):
@@ -277,8 +279,16 @@ class WhoWrote(gdb.Command):
         if value.address is None:
             raise gdb.GdbError(argument + " is not in memory")
         gdb.execute("monitor who-wrote %d %d" % (int(value.address.cast(gdb.lookup_type("unsigned long"))), value.type.sizeof))
+class Discard(gdb.Command):
+    """Give up the changes and calls since the program stopped."""
+    def __init__(self):
+        super().__init__("discard", gdb.COMMAND_RUNNING)
+    def invoke(self, argument, from_tty):
+        gdb.execute("monitor discard", to_string=True)
+        gdb.execute("continue")
 Goto()
 WhoWrote()
+Discard()
 `
 
 // causesOf returns what diagnoses a recording.

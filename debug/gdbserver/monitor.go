@@ -17,8 +17,9 @@ import (
 const monitorHelp = `monitor when              the moment: THREAD:EVENT:PC:COUNT
 monitor goto MOMENT       where 'continue' leads next; also begin, end
 monitor who-wrote ADDRESS SIZE   the last store to a word before here
+monitor discard           the next 'continue' stays here, and gives up the changes
 monitor cause             the cause of the failure, with the moment of each step
-Commands of gdb that 'diagnose debug' defines: goto MOMENT, who-wrote EXPRESSION.
+Commands of gdb that 'diagnose debug' defines: goto MOMENT, who-wrote EXPRESSION, discard.
 `
 
 // monitor answers a command of the user after "monitor".
@@ -40,6 +41,10 @@ func (s *Server) monitor(ctx context.Context, command string, out io.Writer) err
 		return s.setGoal(arguments, out)
 	case "who-wrote":
 		return s.whoWrote(arguments, out)
+	case "discard":
+		s.staying = true
+		fmt.Fprintln(out, "The next 'continue' stays here, and gives up the changes.")
+		return nil
 	case "cause":
 		return s.tellCause(ctx, out)
 	}

@@ -44,6 +44,8 @@ const (
 	offsetXCR0   = 464 // where the kernel keeps XCR0 (arch/x86/include/uapi/asm/sigcontext.h)
 	offsetStates = 512 // XSTATE_BV
 	offsetYMM    = 576
+	stateX87     = 1
+	stateSSE     = 2
 	stateAVX     = 4
 )
 
@@ -175,4 +177,15 @@ func fullTags(area []byte) uint32 {
 		tags |= tag << (2 * physical)
 	}
 	return tags
+}
+
+// shortTags is the inverse of fullTags: a bit for each physical register that is not empty.
+func shortTags(tags uint32) (short byte) {
+	const empty = 3
+	for physical := range 8 {
+		if tags>>(2*physical)&3 != empty {
+			short |= 1 << physical
+		}
+	}
+	return short
 }

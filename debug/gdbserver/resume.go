@@ -25,6 +25,13 @@ func (s *Server) resume(actions string) (string, error) {
 		if what == "" {
 			continue
 		}
+		var steps uint32
+		if what[0] != 'c' && what[0] != 'C' {
+			steps = number
+		}
+		if reply, called, err := s.runChanged(steps); called || err != nil {
+			return reply, err
+		}
 		switch what[0] {
 		case 's', 'S':
 			return s.forward(number, span{})
@@ -41,6 +48,8 @@ func (s *Server) resume(actions string) (string, error) {
 
 // forward continues, or steps a thread once and then while it is in a range.
 func (s *Server) forward(step uint32, within span) (string, error) {
+	stays := s.staying
+	s.staying = false
 	if to := s.goal; to != nil {
 		s.goal = nil
 		if err := s.Session.Go(*to); err != nil {
@@ -48,6 +57,9 @@ func (s *Server) forward(step uint32, within span) (string, error) {
 		}
 		s.gone = true
 		return s.moved(nil)
+	}
+	if stays {
+		return s.stay()
 	}
 	halts := s.halts()
 	for {
@@ -58,6 +70,19 @@ func (s *Server) forward(step uint32, within span) (string, error) {
 		if stop.Kind != replay.StopStep || stop.PC < within.start || stop.PC >= within.end || s.atBreakpoint(stop.PC) {
 			return s.moved(nil)
 		}
+	}
+}
+
+// stay is the stop reply for a stop that gdb knows, after the copy was given up.
+func (s *Server) stay() (string, error) {
+	s.forget()
+	switch stop := s.Session.Stop(); {
+	case stop.Kind == replay.StopEnd:
+		return s.stopReply()
+	case s.atBreakpoint(stop.PC):
+		return s.threadReply(gdbTrap, "swbreak:;", stop.Thread)
+	default:
+		return s.threadReply(gdbNone, "", stop.Thread)
 	}
 }
 
@@ -79,7 +104,19 @@ func (s *Server) atBreakpoint(pc uint64) bool {
 
 // backward answers bc and bs.
 func (s *Server) backward(how string) (string, error) {
-	var err error
+	s.staying = false
+	// What gdb does backwards is never a call.
+	changed, _, err := s.Session.Copied()
+	if err != nil {
+		return "", err
+	}
+	if changed != 0 {
+		s.tellDropped(true)
+		s.calling = false
+		if err := s.Session.Discard(); err != nil {
+			return "", err
+		}
+	}
 	switch how {
 	case "c":
 		_, err = s.Session.Backward(s.halts())

@@ -38,14 +38,16 @@ type Server struct {
 	files map[uint32]*registerFile
 	// goal is where the next continue leads; nil: the program just continues.
 	goal *debug.Position
-	over bool
+	// changes are those in the copy of the stopped process; calling: a call of a function has begun there.
+	changes changes
+	calling bool
+	// staying: the next continue stays where it is, without the copy.
+	staying bool
+	over    bool
 }
 
 // unsupported is the answer to a packet that is not known.
 const unsupported = ""
-
-// readOnly is the answer to a write.
-const readOnly = "E.a recording cannot be changed, and no function of its program can be called"
 
 // Serve answers packets until the debugger leaves or the connection ends.
 func (s *Server) Serve(ctx context.Context, connection io.ReadWriter) error {
@@ -135,8 +137,10 @@ func (s *Server) answer(ctx context.Context, packet string) (string, error) {
 		return s.oneRegister(rest)
 	case 'm':
 		return s.memory(rest)
-	case 'G', 'P', 'M', 'X':
-		return readOnly, nil
+	case 'M', 'X':
+		return s.writeMemory(packet)
+	case 'P':
+		return s.writeRegister(rest)
 	case 'H':
 		return s.selectThread(rest)
 	case 'T':
@@ -146,9 +150,9 @@ func (s *Server) answer(ctx context.Context, packet string) (string, error) {
 	case 'b':
 		return s.backward(rest)
 	case 'c', 'C':
-		return s.forward(0, span{})
+		return s.resume("c")
 	case 's', 'S':
-		return s.forward(s.Session.Stop().Thread, span{})
+		return s.resume("s")
 	case 'D', 'k':
 		s.over = true
 		return "OK", nil
@@ -184,9 +188,8 @@ func (s *Server) file(thread uint32) (*registerFile, error) {
 		return f, nil
 	}
 	f := &registerFile{}
-	err := s.Session.Do(func(d *replay.DebugStop) error {
-		var err error
-		f.general, f.extended, err = d.ThreadRegisters(thread)
+	err := s.Session.Inspect(func(x debug.State) (err error) {
+		f.general, f.extended, err = x.ThreadRegisters(thread)
 		return err
 	})
 	if err != nil {
@@ -230,11 +233,8 @@ func (s *Server) oneRegister(number string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, x := range s.features {
-		if n < uint64(len(x.registers)) {
-			return string(appendRegister(nil, f, &x.registers[n])), nil
-		}
-		n -= uint64(len(x.registers))
+	if r := s.register(n); r != nil {
+		return string(appendRegister(nil, f, r)), nil
 	}
 	return "E01", nil
 }
@@ -248,15 +248,15 @@ func (s *Server) memory(arguments string) (string, error) {
 	const page = 4096
 	b := make([]byte, min(length, mostPacket/2-1))
 	n := 0
-	err = s.Session.Do(func(d *replay.DebugStop) error {
-		if read, err := d.ReadMemory(evidence.Addr(addr), b); err == nil {
+	err = s.Session.Inspect(func(x debug.State) error {
+		if read, err := x.ReadMemory(evidence.Addr(addr), b); err == nil {
 			n = read
 			return nil
 		}
 		for n < len(b) {
 			at := addr + uint64(n)
 			part := b[n:min(len(b), n+int(page-at%page))]
-			if _, err := d.ReadMemory(evidence.Addr(at), part); err != nil {
+			if _, err := x.ReadMemory(evidence.Addr(at), part); err != nil {
 				return nil // the bytes before it are the answer
 			}
 			n += len(part)
@@ -322,7 +322,7 @@ func (s *Server) alive(number string) (string, error) {
 // stopReply says where and why the program has stopped.
 func (s *Server) stopReply() (string, error) {
 	stop := s.Session.Stop()
-	signal := 5
+	signal := gdbTrap
 	gone := s.gone
 	s.gone = false
 	switch {
@@ -331,7 +331,7 @@ func (s *Server) stopReply() (string, error) {
 	case stop.Kind == replay.StopEnd && stop.Signal != 0 && s.reason == "":
 		signal = gdbSignal(stop.Signal)
 	case stop.Kind == replay.StopInterrupt:
-		signal = 2
+		signal = gdbInterrupt
 	case stop.Kind == replay.StopEvent && s.reason == "":
 		number, err := s.Session.Signal()
 		if err != nil {
@@ -355,10 +355,15 @@ func (s *Server) stopReply() (string, error) {
 	if stop.Thread == 0 {
 		return fmt.Sprintf("S%02x", signal), nil
 	}
-	f, err := s.file(stop.Thread)
+	return s.threadReply(signal, reason, stop.Thread)
+}
+
+// threadReply is the stop reply for a thread, with gdb's number of a signal.
+func (s *Server) threadReply(signal int, reason string, thread uint32) (string, error) {
+	f, err := s.file(thread)
 	if err != nil {
 		return "", err
 	}
 	value := func(index int) string { return hex.EncodeToString(f.general[8*index : 8*index+8]) }
-	return fmt.Sprintf("T%02x%s06:%s;07:%s;10:%s;thread:%x;", signal, reason, value(indexRBP), value(indexRSP), value(indexRIP), stop.Thread), nil
+	return fmt.Sprintf("T%02x%s06:%s;07:%s;10:%s;thread:%x;", signal, reason, value(indexRBP), value(indexRSP), value(indexRIP), thread), nil
 }

@@ -2,6 +2,13 @@ package gdbserver
 
 import "strings"
 
+// gdb's numbers of no signal, SIGTRAP and SIGINT.
+const (
+	gdbNone      = 0
+	gdbTrap      = 5
+	gdbInterrupt = 2
+)
+
 // unknownSignal is gdb's number of a signal that gdb does not know.
 const unknownSignal = 143
 

@@ -32,27 +32,26 @@ func Fork(p, copied *tracee.Process, options int, text []tracee.Words) error {
 
 // Bury removes what the kernel keeps of a copy that Fork made of p, after its end: without it each would stay until the end of p, all of
 // whose threads are stopped.
-func Bury(p *tracee.Process, pid int) (err error) {
+func Bury(p *tracee.Process, pid int) error {
+	return Call(p, unix.SYS_WAIT4, uint64(pid), 0, unix.WALL|unix.WNOHANG, 0)
+}
+
+// Call makes a system call in a process that has been copied, or in a copy, all of whose threads are stopped.
+func Call(p *tracee.Process, number uint64, args ...uint64) error {
 	for _, t := range p.SortedThreads() {
 		if !t.Stopped {
-			continue
+			continue // the first thread, which has ended
 		}
 		saved, err := ptrace.GetRegisters(t.TID)
 		if err != nil {
 			return err
 		}
-		_, err = Call(t.TID, unix.SYS_WAIT4, uint64(pid), 0, unix.WALL|unix.WNOHANG, 0)
+		caller, err := ptrace.NewCaller(t.TID, page)
+		if err != nil {
+			return err
+		}
+		_, err = caller.Call(number, args...)
 		return errors.Join(err, ptrace.SetRegisters(t.TID, &saved))
 	}
-	return nil
-}
-
-// Call makes a system call in a stopped thread of a process that has been copied, or of a copy. The thread's registers are others
-// afterwards.
-func Call(tid int, number uint64, args ...uint64) (uint64, error) {
-	caller, err := ptrace.NewCaller(tid, page)
-	if err != nil {
-		return 0, err
-	}
-	return caller.Call(number, args...)
+	return errors.New("checkpoint: no thread is stopped")
 }

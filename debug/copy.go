@@ -1,0 +1,102 @@
+package debug
+
+import (
+	"context"
+	"errors"
+
+	"diagnose/evidence"
+	"diagnose/replay"
+)
+
+// State is the stopped process, or a copy of it that was changed.
+type State interface {
+	ReadMemory(addr evidence.Addr, p []byte) (int, error)
+	ThreadRegisters(number uint32) (general, extended []byte, err error)
+}
+
+// Inspect calls a function with the stopped process, or with the copy of it if there is one.
+func (s *Session) Inspect(call func(State) error) error {
+	return s.Do(func(d *replay.DebugStop) error {
+		if x := s.live.copied; x != nil {
+			return call(x)
+		}
+		return call(d)
+	})
+}
+
+// Change calls a function with a copy of the stopped process whose registers can be changed in a thread. There is one copy, which lives until
+// the session's position changes, or until Discard.
+func (s *Session) Change(thread uint32, call func(*replay.Copy) error) error {
+	return s.Do(func(d *replay.DebugStop) error {
+		l := s.live
+		if l.copied == nil {
+			x, err := d.Copy(thread)
+			if err != nil {
+				return err
+			}
+			l.copied = x
+		}
+		if err := l.copied.Select(thread); err != nil {
+			return err
+		}
+		return call(l.copied)
+	})
+}
+
+// Copied returns the thread that can be changed in the copy, and whether it can call functions; 0: there is no copy.
+func (s *Session) Copied() (thread uint32, calls bool, err error) {
+	err = s.Do(func(*replay.DebugStop) error {
+		if x := s.live.copied; x != nil {
+			thread, calls = x.Thread(), !x.Over()
+		}
+		return nil
+	})
+	return thread, calls, err
+}
+
+// Discard gives up the copy.
+func (s *Session) Discard() error {
+	return s.Do(func(*replay.DebugStop) error { return s.live.discard() })
+}
+
+// discard gives up the copy, on the thread that traces it.
+func (l *live) discard() error {
+	x := l.copied
+	if x == nil {
+		return nil
+	}
+	l.copied = nil
+	return x.Close()
+}
+
+// StepOther lets another thread of the copy execute one instruction.
+func (s *Session) StepOther(thread uint32) error {
+	return s.Do(func(*replay.DebugStop) error {
+		if s.live.copied == nil {
+			return nil
+		}
+		return s.live.copied.StepOther(thread)
+	})
+}
+
+// RunCopy lets a thread of the copy run up to one of the instructions, or execute one instruction if there are none. The error is that of
+// replay.Copy.Run, or ErrInterrupted.
+func (s *Session) RunCopy(thread uint32, upTo []evidence.Addr) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.calling = cancel
+	s.mu.Unlock()
+	var limit replay.CallLimit
+	if len(upTo) == 0 {
+		limit.Instructions = 1
+	}
+	err := s.Change(thread, func(x *replay.Copy) error { return x.Run(ctx, upTo, limit) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calling = nil
+	if errors.Is(err, context.Canceled) && s.ctx.Err() == nil {
+		return ErrInterrupted
+	}
+	return err
+}
