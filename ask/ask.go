@@ -41,6 +41,11 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Answer, erro
 	if log.cut != nil {
 		a.answer.Coverage.gap(Gap{Kind: GapEnded, Text: log.cut.Error()})
 	}
+	state, stateErr := rec.StateLimits()
+	if stateErr != nil {
+		return nil, stateErr
+	}
+	a.answer.Coverage.Limits = append(state, a.answer.Coverage.Limits...)
 	a.answer.Coverage.finish()
 	a.answer.Elapsed = time.Since(started)
 	return a.answer, err

@@ -326,3 +326,21 @@ func TestWrongQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherState: where replays end in another state than the recording, the answer says so first, and claims nothing about all of the recording.
+func TestOtherState(t *testing.T) {
+	rec := recorded(t, ledger, "SIGABRT", "gcc", "-O0", "-pthread")
+	executed := func() *ask.Answer {
+		return answer(t, rec, ask.Question{Form: ask.FormExecuted, Asked: fmt.Sprintf("ledger.c:%d", line(t, ledger, "COUNT"))})
+	}
+	if a := executed(); !a.Coverage.Complete {
+		t.Fatalf("%+v", a.Coverage)
+	}
+	if err := rec.SetFound(&record.Found{Timing: record.TimingEager, OtherState: 3, By: "search", Attempts: 1}); err != nil {
+		t.Fatal(err)
+	}
+	a := executed()
+	if a.Coverage.Complete || a.Coverage.Unchanged() || len(a.Coverage.Limits) == 0 || a.Coverage.Limits[0].Code != evidence.LimitOtherState {
+		t.Errorf("%+v", a.Coverage)
+	}
+}

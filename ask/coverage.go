@@ -78,7 +78,7 @@ func (c *Coverage) gap(g Gap) {
 
 // Unchanged reports whether all that may have happened without a row are writes by the kernel of the value that was already there.
 func (c *Coverage) Unchanged() bool {
-	return !slices.ContainsFunc(c.Gaps, func(g Gap) bool { return !g.harmless() && g.Kind != GapKernel })
+	return !c.otherState() && !slices.ContainsFunc(c.Gaps, func(g Gap) bool { return !g.harmless() && g.Kind != GapKernel })
 }
 
 func (c *Coverage) limits(list []evidence.Limit) {
@@ -87,9 +87,14 @@ func (c *Coverage) limits(list []evidence.Limit) {
 	}
 }
 
+// otherState reports whether the replays show another state than was recorded.
+func (c *Coverage) otherState() bool {
+	return evidence.LimitOf(c.Limits, evidence.LimitOtherState) != nil
+}
+
 // finish decides whether the answer is complete.
 func (c *Coverage) finish() {
-	c.Complete = true
+	c.Complete = !c.otherState()
 	for i := range c.Gaps {
 		c.Complete = c.Complete && c.Gaps[i].harmless()
 	}

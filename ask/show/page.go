@@ -35,6 +35,9 @@ func HTML(w io.Writer, a *ask.Answer, version string) error {
 	}
 	p := &pager{}
 	t := tableOf(a)
+	if list := warnings(a); len(list) > 0 {
+		p.part("warnings", "Before all else", "lines", list)
+	}
 	if line := timelineOf(a, t); line != nil {
 		p.part("timeline", "Timeline", "timeline", line)
 	}

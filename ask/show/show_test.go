@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"diagnose/ask"
+	"diagnose/evidence"
 	"diagnose/internal/browsertest"
 )
 
@@ -104,5 +105,22 @@ func TestPages(t *testing.T) {
 			}
 		}
 		b.Screenshot("ask-" + name)
+	}
+}
+
+// TestWarnings: a severe limit is the first line, and is there once.
+func TestWarnings(t *testing.T) {
+	a := samples()["writes"]
+	a.Coverage.Limits = []evidence.Limit{evidence.Limit{Code: evidence.LimitOtherState, Severe: true, Subject: a.Recording, Count: 3}.Worded()}
+	var b bytes.Buffer
+	if err := Text(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(b.String(), "limit: same place, other state") || strings.Count(b.String(), "other state") != 1 {
+		t.Errorf("the text is\n%s", &b)
+	}
+	page := render(t, a)
+	if warning, first := strings.Index(page, "other state"), strings.Index(page, `id="timeline"`); warning < 0 || first < 0 || warning > first {
+		t.Errorf("the page has the warning at %d, and the timeline at %d", warning, first)
 	}
 }

@@ -239,6 +239,10 @@ func (t *table) holds(a *ask.Answer) {
 // Text writes the answer for a terminal.
 func Text(w io.Writer, a *ask.Answer) error {
 	out := &reports.Listing{}
+	for _, text := range warnings(a) {
+		out.Line("%s", text)
+		out.Gap()
+	}
 	if t := tableOf(a); len(t.rows) > 0 {
 		out.Table(t.columns, t.rows)
 		out.Gap()

@@ -253,6 +253,17 @@ func placeText(p *ask.Place) string {
 	return text
 }
 
+// warnings are the limits that come before all else.
+func warnings(a *ask.Answer) []string {
+	var list []string
+	for _, l := range a.Coverage.Limits {
+		if l.Severe {
+			list = append(list, "limit: "+l.Text)
+		}
+	}
+	return list
+}
+
 // coverage are the lines that say what the answer rests on.
 func coverage(a *ask.Answer) []string {
 	var list []string
@@ -262,7 +273,9 @@ func coverage(a *ask.Answer) []string {
 		}
 	}
 	for _, l := range a.Coverage.Limits {
-		list = append(list, "limit: "+l.Text)
+		if !l.Severe {
+			list = append(list, "limit: "+l.Text)
+		}
 	}
 	text := wording.Count(uint64(a.Coverage.Replays), "replay")
 	if a.Coverage.Backend != "" {

@@ -38,6 +38,8 @@ type debugFlags struct {
 	gdb, at string
 	// At most one is set.
 	server, stdio, dap bool
+	// warnings are what the user of an editor reads first, lines.
+	warnings string
 }
 
 func newDebug() *cobra.Command {
@@ -136,6 +138,14 @@ func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []st
 	if err != nil {
 		return err
 	}
+	limits, err := rec.StateLimits()
+	if err != nil {
+		return err
+	}
+	for _, l := range limits {
+		say(l.Text)
+		f.warnings += l.Text + "\n"
+	}
 	s := &gdbserver.Server{Session: session, Program: string(rec.Manifest.Program.Path), Causes: causesOf(rec)}
 	if f.stdio {
 		return s.Serve(ctx, stdio{})
@@ -210,7 +220,7 @@ func (f *debugFlags) serveEditor(ctx context.Context, path string, s *gdbserver.
 	start := func(on func(mi.Record)) (*mi.GDB, error) {
 		return mi.Start(f.gdb, gdbArguments(path, s.Program, []string{"-iex", "set mi-async on", "-iex", "set breakpoint pending on"}), on)
 	}
-	editor := &dapserver.Server{Start: start, Ended: endOf(s.Session), Causes: s.Causes}
+	editor := &dapserver.Server{Start: start, Warnings: f.warnings, Ended: endOf(s.Session), Causes: s.Causes}
 	return editor.Serve(ctx, os.Stdin, os.Stdout)
 }
 

@@ -54,6 +54,9 @@ func (s *Server) say(category, text string) {
 
 // configure reports the stop at which the recording was opened.
 func (s *Server) configure() {
+	if s.Warnings != "" {
+		s.say("important", s.Warnings)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.configured = true

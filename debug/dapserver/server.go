@@ -21,6 +21,8 @@ type Server struct {
 	Start func(on func(mi.Record)) (*mi.GDB, error)
 	// Ended is how the program ended, if the recording is opened there, as in SIGSEGV; empty: it is opened elsewhere.
 	Ended string
+	// Warnings are lines that the editor's console shows first; empty: there are none.
+	Warnings string
 	// Causes diagnoses the recording; nil: it cannot be diagnosed here.
 	Causes func(ctx context.Context) ([]debug.Cause, error)
 

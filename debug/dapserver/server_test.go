@@ -41,7 +41,8 @@ func open(t *testing.T) *editor {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	s := &dapserver.Server{
-		Ended: "SIGSEGV",
+		Ended:    "SIGSEGV",
+		Warnings: "same place, other state",
 		Start: func(on func(mi.Record)) (*mi.GDB, error) {
 			return mi.Start(served.GDB, []string{"-nx", "-q", "-iex", "set mi-async on", "-iex", "set sysroot /", "-ex", "target remote " + served.Socket, served.Program}, on)
 		},
@@ -141,6 +142,10 @@ func TestEditor(t *testing.T) {
 		t.Errorf("breakpoints %+v", x)
 	}
 	e.ask(&dap.ConfigurationDoneRequest{}, "configurationDone")
+	e.wait("warning", func(m dap.Message) bool {
+		x, is := m.(*dap.OutputEvent)
+		return is && x.Body.Category == "important" && x.Body.Output == "same place, other state"
+	})
 	stop := e.stopped()
 	if f := e.frames(stop.ThreadId); stop.Reason != "exception" || stop.Description != "SIGSEGV" || f[0].Name != "main" || f[0].Line != 35 {
 		t.Errorf("opened at %+v, %+v", stop, f[0])

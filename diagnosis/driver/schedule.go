@@ -47,9 +47,9 @@ func (r *replayStage) searchSchedule(ctx context.Context) error {
 
 // tellState says that replays of a recording end in another state than it did.
 func (r *replayStage) tellState(rec *record.Recording) error {
-	found, err := rec.Found()
-	if err == nil && found != nil && found.OtherState > 0 {
-		r.limit(evidence.Limit{Code: evidence.LimitOtherState, Severe: true, Subject: rec.Dir, Count: uint64(found.OtherState)}.Worded())
+	limits, err := rec.StateLimits()
+	for _, l := range limits {
+		r.limit(l)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"diagnose/evidence"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -83,4 +84,13 @@ func DecodeFound(data []byte) (*Found, error) {
 		return nil, foundError(err.Error())
 	}
 	return f, f.Check()
+}
+
+// StateLimits says that replays of the recording end in another state than it did; nil: that is not known of them.
+func (r *Recording) StateLimits() ([]evidence.Limit, error) {
+	found, err := r.Found()
+	if err != nil || found == nil || found.OtherState == 0 {
+		return nil, err
+	}
+	return []evidence.Limit{evidence.Limit{Code: evidence.LimitOtherState, Severe: true, Subject: r.Dir, Count: uint64(found.OtherState)}.Worded()}, nil
 }
