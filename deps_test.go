@@ -62,7 +62,7 @@ var allowed = map[string]string{
 	"replay/inline":            "internal/siginfo image/x86 replay/patch replay/ptrace replay/recorded replay/tracee",
 	"replay/breakpoint":        "agent image image/x86 replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",
 	"replay/watchpoint":        "agent image image/unwind image/x86 replay/breakpoint replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",
-	"replay/tracepoint":        "image/x86 replay/breakpoint replay/inline replay/ptrace replay/recorded replay/tracee",
+	"replay/tracepoint":        "agent image image/formula image/x86 replay/breakpoint replay/inline replay/patch replay/ptrace replay/recorded replay/tracee",
 	"replay":                   "agent image image/unwind image/x86 internal/siginfo internal/signalsets replay/breakpoint replay/checkpoint replay/inline replay/launch replay/loadguard replay/patch replay/ptrace replay/record replay/record/eventlog replay/recorded replay/recorder/sites replay/spin replay/step replay/tracee replay/tracepoint replay/verify replay/watchpoint",
 	"watchtrace":               "agent image image/debuginfo image/value image/x86 replay/record replay staticscan image/unwind replay/record/eventlog",
 	"probe":                    "image image/debuginfo image/expression image/unwind image/value replay replay/record replay/record/eventlog watchtrace probe/blocks probe/declare probe/sandbox",

@@ -129,6 +129,9 @@ func (c *controller) arrived(t *tracee.Thread) error {
 			return err
 		}
 	}
+	if err := c.probing.drain(); err != nil {
+		return err
+	}
 	hook := c.hooks.list[0]
 	if hook.step != nil {
 		if err := errors.Join(c.stepper.BeginWindow(t, hook.step), c.hooks.next(t, hook.At)); err != nil {

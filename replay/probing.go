@@ -15,9 +15,11 @@ type probing struct {
 	c      *controller
 	asked  *Probing
 	points *tracepoint.Tracepoints
-	// arrivals counts all; counts has those of each thread at each pc since its last event.
-	arrivals uint64
-	counts   map[uint32]*arrivalCounts
+	// arrivals counts the stops, handled the arrivals that rules have handled; counts has those of each thread at each pc since its last event.
+	arrivals, handled uint64
+	counts            map[uint32]*arrivalCounts
+	// allStopped: no thread runs while the entries of rules are reported.
+	allStopped bool
 	// loads counts the requests of the engine that report loaded objects.
 	loads int
 }
@@ -36,18 +38,83 @@ func newProbing(c *controller, asked *Probing) *probing {
 }
 
 // install puts the tracepoints at instructions whose objects are loaded now.
-func (p *probing) install(t *tracee.Thread) error {
+func (p *probing) install(t *tracee.Thread, s *tracee.SignalStop) error {
 	if p == nil || !p.c.IsLast() {
 		return nil
 	}
 	if p.points == nil {
 		p.c.Pin() // a stop costs half as much on one processor
-		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At, p.asked.Files)
+		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At, p.asked.Files, p.asked.Rules)
+		p.c.watch.handled.Store(p.points)
 	}
 	p.loads++
 	p.c.watch.pause() // it may take long
 	defer p.c.watch.resume()
-	return p.points.Install(t)
+	if err := p.points.Install(t); err != nil {
+		return err
+	}
+	regs, err := ptrace.GetRegisters(t.TID)
+	s.Regs.Gs_base = regs.Gs_base
+	return err
+}
+
+// arm prepares a new thread, before its first instruction.
+func (p *probing) arm(t *tracee.Thread) error {
+	if p == nil {
+		return nil
+	}
+	return p.points.Arm(t)
+}
+
+// drain reports the arrivals so far, with all threads stopped: none of them is a part of what follows.
+func (p *probing) drain() error {
+	if p == nil {
+		return nil
+	}
+	p.allStopped = true
+	defer func() { p.allStopped = false }()
+	return p.points.Drain()
+}
+
+// close frees memory.
+func (p *probing) close() {
+	if p != nil {
+		p.points.Close()
+	}
+}
+
+// Logged implements tracepoint.Replay.
+func (p *probing) Logged(e *tracepoint.Entry, t *tracee.Thread) error {
+	s := &Stopped{c: p.c, thread: t, alone: !p.allStopped}
+	defer s.close()
+	err := p.asked.OnLogged(s, e)
+	if !errors.Is(err, ErrEnough) || t == nil {
+		return err
+	}
+	return p.enough(t)
+}
+
+// enough ends the replay at a thread.
+func (p *probing) enough(t *tracee.Thread) error {
+	if err := p.c.StopAll(); err != nil {
+		return err
+	}
+	p.c.end = &end{kind: EndMoment, thread: t}
+	return nil
+}
+
+// Counted implements tracepoint.Replay.
+func (p *probing) Counted(pc evidence.Addr, thread uint32, arrivals uint64) {
+	p.handled += arrivals
+	p.asked.OnCounted(pc, thread, arrivals)
+}
+
+// Room implements tracepoint.Replay.
+func (p *probing) Room() uint64 {
+	if p.asked.Room == nil {
+		return ^uint64(0)
+	}
+	return max(p.asked.Room(), 1)
 }
 
 func (p *probing) handleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
@@ -68,12 +135,15 @@ func (p *probing) finish(r *Result) error {
 	if p == nil {
 		return nil
 	}
-	r.Arrivals = p.arrivals
+	if err := errors.Join(p.drain(), p.points.Finish()); err != nil {
+		return err
+	}
+	r.Arrivals, r.Handled, r.Ruled = p.arrivals+p.handled, p.handled, p.points.Ruled()
 	r.Moved, r.Trapped, r.Unreachable = p.points.Installed()
 	if p.points == nil {
 		r.Unreachable = p.asked.At
 	}
-	return p.points.Finish()
+	return nil
 }
 
 // Over implements tracepoint.Replay.
@@ -113,11 +183,7 @@ func (p *probing) Arrived(t *tracee.Thread, regs *ptrace.Registers) error {
 	}
 	err := p.asked.OnArrival(a)
 	if errors.Is(err, ErrEnough) {
-		if err := c.StopAll(); err != nil {
-			return err
-		}
-		c.end = &end{kind: EndMoment, thread: t}
-		return nil
+		return p.enough(t)
 	}
 	return err
 }
@@ -134,6 +200,10 @@ func (p *probing) locate(a *Arrival, t *tracee.Thread) error {
 		return err
 	}
 	a.Moment.Thread, a.Moment.Ordinal = t.Index, r.Ordinal
+	if count, counted := p.points.Count(t, a.Moment.PC, r.Ordinal); counted {
+		a.Moment.Count = count
+		return nil
+	}
 	n := p.counts[t.Index]
 	if n == nil || n.ordinal != r.Ordinal {
 		n = &arrivalCounts{ordinal: r.Ordinal, at: map[uint64]uint64{}}
@@ -147,6 +217,9 @@ func (p *probing) locate(a *Arrival, t *tracee.Thread) error {
 // AddPoint has threads stop at one more instruction from now on. It reports whether that is
 // possible.
 func (a *Arrival) AddPoint(pc evidence.Addr) (bool, error) { return a.c.probing.points.Add(pc) }
+
+// Number returns the number of an arrival at an instruction whose arrivals are numbered (Rule.Numbered).
+func (a *Arrival) Number() uint64 { return a.c.probing.points.Number() }
 
 // Loads counts how often objects may have been loaded so far in a ProbeRequest: an image of the
 // process that was opened with another count may lack some.

@@ -89,7 +89,10 @@ type Result struct {
 	// thread could be stopped.
 	Arrivals       uint64
 	Moved, Trapped int
-	Unreachable    []evidence.Addr
+	// Handled counts the arrivals that Rules have handled in the process, Ruled the instructions at which they ran.
+	Handled     uint64
+	Ruled       int
+	Unreachable []evidence.Addr
 	// Unbroken are the FreeRequest.Breaks that were removed because they conflicted with the
 	// replay's own needs.
 	Unbroken []evidence.Addr
@@ -225,6 +228,7 @@ func (c *controller) serve() error {
 		return err
 	}
 	c.watch = startWatchdog(c)
+	defer c.probing.close()
 	defer c.watch.stop()
 	defer func() {
 		if c.tracing != nil {

@@ -104,7 +104,31 @@ type Probing struct {
 	// OnArrival is called each time that a thread arrives at one of the instructions, before it
 	// executes it. ErrEnough ends the replay there; any other error ends it, too, and is returned.
 	OnArrival func(*Arrival) error
+	// Rules handle arrivals at instructions in the process. Where one does, OnLogged is called with its entry, and OnCounted with the
+	// number of arrivals of a thread, in place of OnArrival. OnLogged is called in the order of the arrivals, and before anything later
+	// is reported; of the Stopped only the process and Loads are of use. ErrEnough has its meaning only right after as many entries as
+	// Room said.
+	Rules     map[evidence.Addr]*Rule
+	OnLogged  func(*Stopped, *Entry) error
+	OnCounted func(pc evidence.Addr, thread uint32, arrivals uint64)
+	// Room returns after how many entries the replay may end; nil: it does not.
+	Room func() uint64
 }
+
+// Rule is what code in the process does when a thread arrives at an instruction, Entry a record that it writes.
+type (
+	Rule      = tracepoint.Rule
+	RuleValue = tracepoint.Value
+	Entry     = tracepoint.Entry
+	Logged    = tracepoint.Logged
+)
+
+// The bounds of a Rule.
+const (
+	MostRuleBytes  = tracepoint.MostBytes
+	MostRuleValues = tracepoint.MostValues
+	RuleTextBytes  = tracepoint.TextBytes
+)
 
 // ProbeRequest is a PlainRequest that stops threads at instructions.
 type ProbeRequest struct {

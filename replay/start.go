@@ -207,7 +207,7 @@ func (c *controller) forked(t *tracee.Thread) error {
 // begin handles a new thread that has not run yet. If the recording ended before its first event,
 // only the core says how far it gets, so its place must be set before it runs to that event.
 func (c *controller) begin(t *tracee.Thread) error {
-	if err := errors.Join(c.armWatches(t), c.debugging.newThread(t)); err != nil {
+	if err := errors.Join(c.armWatches(t), c.probing.arm(t), c.debugging.newThread(t)); err != nil {
 		return err
 	}
 	if t.Index != 0 || c.Control == 0 || c.Core == nil || !c.IsLast() {

@@ -18,7 +18,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 			err = c.tracing.InstallProbes(t, s)
 		}
 		if err == nil {
-			err = c.probing.install(t)
+			err = c.probing.install(t, s)
 		}
 		if err == nil {
 			err = c.breaks.place()
@@ -52,7 +52,7 @@ func (c *controller) trapped(t *tracee.Thread, s *tracee.SignalStop) error {
 		if err := c.tracing.InstallProbes(t, s); err != nil {
 			return err
 		}
-		if err := c.probing.install(t); err != nil {
+		if err := c.probing.install(t, s); err != nil {
 			return err
 		}
 		if err := c.breaks.place(); err != nil {

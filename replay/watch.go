@@ -16,6 +16,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/replay/tracee"
+	"diagnose/replay/tracepoint"
 )
 
 const (
@@ -51,6 +52,8 @@ type watchdog struct {
 	// hits counts accesses to watched words: a program that makes many of them makes progress, if
 	// slowly.
 	hits atomic.Uint64
+	// handled has the arrivals that are handled in the process; nil: there are none.
+	handled atomic.Pointer[tracepoint.Tracepoints]
 	// interrupt asks for a stop of the thread that has the right to run; nil: there are no such requests.
 	interrupt *Interruption
 }
@@ -114,7 +117,7 @@ func (w *watchdog) keepWatch() {
 			if s.see(now, p.consumed(), processorTime(p.pid)) {
 				w.question.Store(nil) // the signal came too late for that
 			}
-			s.hit(now, w.hits.Load())
+			s.hit(now, w.hits.Load()+w.handled.Load().Handled())
 			if tid := p.holder(); w.interrupt.pending() && tid != 0 {
 				unix.Tgkill(p.pid, tid, unix.SIGSTOP)
 			}

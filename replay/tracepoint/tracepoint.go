@@ -1,6 +1,7 @@
 package tracepoint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,6 +24,12 @@ type Replay interface {
 	Resume(t *tracee.Thread) error
 	// HandleStop handles a stop that is not a tracepoint's.
 	HandleStop(stop ptrace.Stop) error
+	// Logged is called with the entries of rules, in their order, and Counted with how many arrivals of a thread the rule at an
+	// instruction has handled. t is stopped right after the entry; nil: no thread is.
+	Logged(e *Entry, t *tracee.Thread) error
+	Counted(pc evidence.Addr, thread uint32, arrivals uint64)
+	// Room is the number of entries after which a thread must stop.
+	Room() uint64
 }
 
 // File is a file that is mapped so that its first byte is at Base, or would be. Path is without " (deleted)".
@@ -43,12 +50,15 @@ type Tracepoints struct {
 	impossible []evidence.Addr
 	// moved and trapped count the instructions by how threads stop at them.
 	moved, trapped int
+	log            *processLog
+	// numbers counts the numbered arrivals if there is no log.
+	numbers uint64
 }
 
 // New returns the tracepoints at instructions of a process. Install puts them there, and if an instruction has a file only where
-// that is mapped.
-func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr, files map[evidence.Addr]File) *Tracepoints {
-	x := &Tracepoints{process: p, replay: r, files: files}
+// that is mapped. At those with a rule, threads stop only where the rule says so.
+func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr, files map[evidence.Addr]File, rules map[evidence.Addr]*Rule) *Tracepoints {
+	x := &Tracepoints{process: p, replay: r, files: files, log: newProcessLog(rules)}
 	for _, pc := range at {
 		x.waiting = append(x.waiting, uint64(pc))
 	}
@@ -68,11 +78,17 @@ func (x *Tracepoints) Install(t *tracee.Thread) error {
 	if err := x.in.Renew(); err != nil {
 		return err
 	}
-	if len(x.waiting) == 0 {
+	if len(x.waiting) == 0 && x.log.block == nil {
 		return nil
+	}
+	if err := x.prepareLog(t); err != nil {
+		return err
 	}
 	maps, err := tracee.ReadMaps(x.process.PID)
 	if err != nil {
+		return err
+	}
+	if err := x.log.listText(maps); err != nil {
 		return err
 	}
 	var sites []*inline.Site
@@ -143,22 +159,37 @@ func (x *Tracepoints) HandleSignal(t *tracee.Thread, s *tracee.SignalStop) (done
 // Original changes the registers of a thread in the code of the tracepoints to those of the
 // program.
 func (x *Tracepoints) Original(regs *ptrace.Registers) {
-	if x != nil {
-		x.in.Original(regs)
+	if x == nil {
+		return
+	}
+	own := x.log.hide(regs)
+	if !x.in.Original(regs) && own != nil {
+		x.log.original(regs, own)
 	}
 }
 
 // Shared implements inline.Code.
-func (x *Tracepoints) Shared(*inline.Assembler) error { return nil }
+func (x *Tracepoints) Shared(a *inline.Assembler) error { return x.log.shared(a) }
 
 // Inline implements inline.Code.
 func (x *Tracepoints) Inline(a *inline.Assembler, s *inline.Site) error {
+	if r := x.log.at(s.Inst.PC); r != nil {
+		if done, err := x.log.inline(a, s, r); done || err != nil {
+			return err
+		}
+	}
 	a.Trap(s)
 	return a.Program(&s.Inst)
 }
 
 // Trapped implements inline.Code.
 func (x *Tracepoints) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inline.Site) error {
+	if site == x.log.full || site == x.log.last {
+		return x.drained(t, site)
+	}
+	if err := x.Drain(); err != nil || x.replay.Over() {
+		return err
+	}
 	inPlace := x.in.ArenaAt(s.Regs.Rip) == nil
 	regs := s.Regs
 	regs.Rip, regs.Orig_rax = site.Inst.PC, ^uint64(0)
@@ -167,9 +198,12 @@ func (x *Tracepoints) Trapped(t *tracee.Thread, s *tracee.SignalStop, site *inli
 			return err
 		}
 	}
-	if err := x.replay.Arrived(t, &regs); err != nil || x.replay.Over() {
+	seen := regs
+	x.log.hide(&seen)
+	if err := x.replay.Arrived(t, &seen); err != nil || x.replay.Over() {
 		return err
 	}
+	x.log.makeRoom(x.replay)
 	if !inPlace {
 		return x.replay.Resume(t) // the instruction is next
 	}
@@ -195,16 +229,23 @@ func (x *Tracepoints) pass(t *tracee.Thread, site *inline.Site, regs *ptrace.Reg
 	return x.in.StepOver(t, site, regs)
 }
 
-// Faulted implements inline.Code. The code of the tracepoints has no instruction of its own that
-// faults.
-func (x *Tracepoints) Faulted(*tracee.Thread, *tracee.SignalStop) (bool, error) { return false, nil }
+// Faulted implements inline.Code.
+func (x *Tracepoints) Faulted(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
+	if !x.log.faulted(&s.Regs) {
+		return false, nil
+	}
+	if err := ptrace.SetRegisters(t.TID, &s.Regs); err != nil {
+		return false, err
+	}
+	return true, x.replay.Resume(t)
+}
 
 // Finish restores the program's text, with all threads stopped.
 func (x *Tracepoints) Finish() error {
 	if x == nil || x.process.Detached {
 		return nil
 	}
-	if err := x.in.Remove(); err != nil {
+	if err := errors.Join(x.in.Remove(), x.log.forget(x.process)); err != nil {
 		return fmt.Errorf("replay: tracepoints: %w", err)
 	}
 	return nil
