@@ -50,6 +50,8 @@ type Question struct {
 	// Code is debug code, which runs at its own places.
 	Code       []*blocks.Source
 	CodeLimits sandbox.Limits
+	// Stops: a thread stops at each arrival, and the tool evaluates the expressions; else code in the process does so where it can.
+	Stops bool
 	// If is the condition of a row; empty: there is a row each time.
 	If string
 	// Stack adds the stack to each row.

@@ -41,8 +41,9 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	r.addBounds()
 	defer r.close()
 	request := replay.ProbeRequest{Verify: q.Verify,
-		Common:  replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
-		Probing: replay.Probing{At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived}}
+		Common: replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
+		Probing: replay.Probing{At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived,
+			Rules: r.rules, OnLogged: r.logged, OnCounted: r.counted, Room: r.room}}
 	var err error
 	r.log.Replay, err = replay.Run(ctx, rec, request)
 	if r.log.Replay == nil {
@@ -75,11 +76,13 @@ type run struct {
 	code     *codeRun
 	returns  returns
 	rows     atomic.Int64 // also read by progress
+	// rules are those of the places whose arrivals are handled in the process.
+	rules map[evidence.Addr]*replay.Rule
 	// targets has for each target of a trace of writes its place.
 	targets []int
 	// begun: the replay has passed Question.From.
 	begun bool
-	// calls counts the calls, and call is the one that has the next row; 0: none.
+	// calls is the number of the last call, and call is the one that has the next row; 0: none.
 	calls, call uint64
 }
 
@@ -122,6 +125,7 @@ func (r *run) prepare(ctx context.Context) error {
 		if !fit {
 			return first
 		}
+		r.rules = r.q.rules(p, places)
 		if len(r.q.Code) == 0 {
 			return nil
 		}
@@ -221,15 +225,23 @@ type stop struct {
 	regs    image.Registers
 }
 
+// observe opens the process for names and types, unless it is open with its present objects.
+func (r *run) observe(s *replay.Stopped) (err error) {
+	if r.process != nil && r.loads == s.Loads() {
+		return nil
+	}
+	r.close()
+	if r.process, err = s.KeepProcess(); err != nil {
+		return err
+	}
+	r.loads, r.unwinder = s.Loads(), unwind.New(r.process)
+	return nil
+}
+
 // open prepares the evaluation of expressions at a stop.
 func (r *run) open(s *replay.Stopped) (*stop, error) {
-	if r.process == nil || r.loads != s.Loads() {
-		r.close()
-		var err error
-		if r.process, err = s.KeepProcess(); err != nil {
-			return nil, err
-		}
-		r.loads, r.unwinder = s.Loads(), unwind.New(r.process)
+	if err := r.observe(s); err != nil {
+		return nil, err
 	}
 	x := &stop{stopped: s, memory: &memory{r.process, s}}
 	var err error
@@ -261,7 +273,7 @@ func (r *run) arrived(a *replay.Arrival) error {
 	for _, i := range r.at[pc] {
 		if k := r.log.Places[i].Kind; !numbered && (k == KindCall || k == KindReturn) {
 			numbered = true
-			r.calls++
+			r.calls = a.Number()
 		}
 		if r.log.Places[i].Kind == KindReturn {
 			returning = append(returning, i)
@@ -326,8 +338,7 @@ func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.F
 			return nil
 		}
 	}
-	l.Held++
-	if r.q.Most > 0 && len(l.Rows) >= r.q.Most {
+	if !l.holds(r.q) {
 		return nil
 	}
 	row := Row{Moment: x.stopped.Moment, Place: place, Event: event, Call: r.call}
@@ -343,6 +354,18 @@ func (r *run) reached(x *stop, place int, event string, a *asked, frame *value.F
 	if r.q.Stack {
 		row.Stack = r.stack(x)
 	}
+	return r.add(row)
+}
+
+// holds counts an arrival at which the condition held. It reports whether that has a row.
+func (l *Log) holds(q *Question) bool {
+	l.Held++
+	return q.Most == 0 || len(l.Rows) < q.Most
+}
+
+// add adds a row. ErrEnough: there are as many as were asked for.
+func (r *run) add(row Row) error {
+	l := r.log
 	l.Rows = append(l.Rows, row)
 	r.rows.Store(int64(len(l.Rows)))
 	if r.q.Most > 0 && len(l.Rows) == r.q.Most && !r.q.Verify {

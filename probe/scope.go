@@ -15,7 +15,7 @@ import (
 )
 
 // shown are the bounds of a printed value.
-var shown = value.Options{Depth: 3, Elements: 8, StringBytes: 80, Values: 64, TextBytes: 160, Shallow: true}
+var shown = value.Options{Depth: 3, Elements: 8, StringBytes: replay.RuleTextBytes, Values: 64, TextBytes: 160, Shallow: true}
 
 // asked are the expressions of a question, parsed for one place.
 type asked struct {
@@ -27,6 +27,8 @@ type asked struct {
 	result debuginfo.Type
 	// err is why the question cannot be asked here.
 	err error
+	// columns say how the values of a rule are printed.
+	columns []column
 }
 
 type printed struct {

@@ -1,0 +1,85 @@
+package probe_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"diagnose/probe"
+	"diagnose/replay/record"
+)
+
+// bothWays asks a question with and without code in the process, and compares the answers. It returns how many arrivals the code has
+// handled.
+func bothWays(t *testing.T, rec *record.Recording, q probe.Question) uint64 {
+	t.Helper()
+	fast := ask(t, rec, q)
+	q.Stops = true
+	slow := ask(t, rec, q)
+	if slow.Replay.Handled != 0 {
+		t.Fatalf("%d arrivals were handled without stops", slow.Replay.Handled)
+	}
+	if fast.Arrivals != slow.Arrivals || fast.Held != slow.Held || fast.Undecided != slow.Undecided || !reflect.DeepEqual(fast.Reason, slow.Reason) {
+		t.Errorf("%+v: %d arrivals, %d held, %d undecided (%v); by stops %d, %d, %d (%v)", q, fast.Arrivals, fast.Held, fast.Undecided, fast.Reason,
+			slow.Arrivals, slow.Held, slow.Undecided, slow.Reason)
+	}
+	for i := range fast.Places {
+		if !reflect.DeepEqual(fast.Places[i], slow.Places[i]) {
+			t.Errorf("%+v, by stops %+v", fast.Places[i], slow.Places[i])
+		}
+	}
+	if len(fast.Rows) != len(slow.Rows) {
+		t.Fatalf("%+v: %d rows, by stops %d", q, len(fast.Rows), len(slow.Rows))
+	}
+	for i := range fast.Rows {
+		if !reflect.DeepEqual(fast.Rows[i], slow.Rows[i]) {
+			t.Fatalf("%+v: row %d\n%+v\nby stops\n%+v", q, i, fast.Rows[i], slow.Rows[i])
+		}
+	}
+	return fast.Replay.Handled
+}
+
+// TestBothWays: what code in the process handles has the same rows as stops have.
+func TestBothWays(t *testing.T) {
+	for _, b := range append(builds, struct{ compiler, level string }{"gcc", "-O3"}, struct{ compiler, level string }{"clang", "-O3"}) {
+		t.Run(b.compiler+b.level, func(t *testing.T) {
+			rec := recorded(t, source, "SIGABRT", b.compiler, b.level)
+			at := marked(t, "PUSHED")
+			for _, x := range []struct {
+				q    probe.Question
+				fast uint64
+			}{
+				{probe.Question{Calls: []string{"mix"}, Print: []string{"n", "seed", "n == mixed", "mixed"}, If: "n % 1000 == 7 || (seed & 3) == 1 && n > 100000"}, 120_000},
+				{probe.Question{Calls: []string{"weigh", "push", "fold"}}, items},
+				{probe.Question{Calls: []string{"weigh"}, Print: []string{"key", "factor", "-key", "(char)key", "key / 7", "key % 7 << 3", "sizeof key"}}, items},
+				{probe.Question{Lines: []string{at}, Print: []string{"pushed", "jobs.len", "jobs.head->key", "jobs.head->name", "jobs.head->kind", "&jobs", "jobs.head + 1", "jobs.head->next"}}, items},
+				{probe.Question{Lines: []string{at}, Print: []string{"jobs.len"}, If: "jobs.head->next->key > 100"}, items - 10},
+				{probe.Question{Lines: []string{at}, Print: []string{"pushed", "item", "item->name", "*item", "q->head->name[2]"}}, 0},
+				{probe.Question{Lines: []string{at}, Calls: []string{"weigh"}, Print: []string{"pushed", "1000 / (pushed % 3)"}, Thread: 3}, 0},
+			} {
+				handled := bothWays(t, rec, x.q)
+				if handled < x.fast {
+					t.Errorf("%+v: %d arrivals were handled in the process, want %d", x.q, handled, x.fast)
+				}
+			}
+		})
+	}
+}
+
+// TestBothWaysEnd: a bound of rows ends both ways at the same arrival.
+func TestBothWaysEnd(t *testing.T) {
+	rec := recorded(t, source, "SIGABRT", "gcc", "-O2")
+	for _, most := range []int{1, 5, 1000} {
+		var logs []*probe.Log
+		for _, stops := range []bool{false, true} {
+			log, err := probe.Ask(t.Context(), rec, &probe.Question{Calls: []string{"mix"}, Print: []string{"n"}, If: "n % 3 == 1", Most: most, Stops: stops})
+			if err != nil || !log.Cut || len(log.Rows) != most {
+				t.Fatalf("%v, %+v", err, log)
+			}
+			logs = append(logs, log)
+		}
+		if logs[0].Replay.Handled == 0 || logs[0].Arrivals != logs[1].Arrivals || fmt.Sprint(logs[0].Rows) != fmt.Sprint(logs[1].Rows) {
+			t.Errorf("%d arrivals, by stops %d\n%v\n%v", logs[0].Arrivals, logs[1].Arrivals, logs[0].Rows, logs[1].Rows)
+		}
+	}
+}
