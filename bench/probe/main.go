@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,12 +27,15 @@ import (
 const (
 	source = "internal/testdata/probe/queue.c"
 	calls  = 120_000 // of mix in that program
+	many   = 20_000_000
+	rows   = 500_000
 )
 
 type settings struct {
 	runs, gdbHits int
 	diagnose, dir string
 	exe, rec      string
+	manyRec       string // of the program with many calls
 }
 
 func main() {
@@ -62,13 +65,13 @@ func (s *settings) run() error {
 		return err
 	}
 	ways := []*way{
-		{name: "diagnose probe, a value printed", hits: calls, run: func(n int) error { return s.probe(n, "--print", "n") }},
-		{name: "diagnose probe, a condition that never holds", hits: calls, run: func(n int) error {
-			if n < calls {
-				return s.probe(n, "--print", "n")
-			}
-			return s.probe(0, "--print", "n", "--if", "n + 1 == 0")
+		{name: "diagnose probe, in the process: a condition that never holds", hits: many, run: func(n int) error { return s.ask(s.manyRec, n, 0, "n + 1 == 0") }},
+		{name: "diagnose probe, in the process: a condition on 3 variables", hits: many, run: func(n int) error {
+			return s.ask(s.manyRec, n, 0, "mixed + jobs.len != n && seed > 0")
 		}},
+		{name: "diagnose probe, in the process: a value printed", hits: rows, run: func(n int) error { return s.ask(s.manyRec, n, rows, "n < 500000") }},
+		{name: "diagnose probe, by stops: a value printed", hits: calls, run: func(n int) error { return s.ask(s.rec, n, calls, "n + 0.5 > 0") }},
+		{name: "diagnose probe, by stops: a condition that never holds", hits: calls, run: func(n int) error { return s.ask(s.rec, n, 0, "n + 0.5 < 0") }},
 		{name: "debug code that adds its parameter", hits: calls, run: func(n int) error { return s.code(n, "sum += n;") }},
 		{name: "debug code that reads 3 variables of the program", hits: calls, run: func(n int) error {
 			return s.code(n, "sum += jobs.len + mixed + pushed;")
@@ -109,26 +112,47 @@ func (w *way) measure() error {
 	return nil
 }
 
-// record compiles and records the program.
+// record compiles and records the program, and one that differs in the number of calls.
 func (s *settings) record() (err error) {
 	s.exe = filepath.Join(s.dir, "queue")
 	if s.rec, err = load.Record(s.diagnose, source, s.exe); err != nil {
 		return err
 	}
-	return s.probe(1) // finds the timing of the recording
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, "many")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, filepath.Base(source))
+	changed := strings.Replace(string(text), "MIXES = 120000", fmt.Sprintf("MIXES = %d", many), 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		return err
+	}
+	if s.manyRec, err = load.Record(s.diagnose, file, filepath.Join(dir, "queue")); err != nil {
+		return err
+	}
+	// The first replay finds the timing of a recording.
+	return errors.Join(s.ask(s.rec, 1, 0, ""), s.ask(s.manyRec, 1, 0, ""))
 }
 
-func (s *settings) probe(hits int, args ...string) error {
-	if hits == calls {
-		hits = 0
+// ask asks for the calls of mix that a condition holds at; all of them if hits is more than 1, and the first call if not.
+func (s *settings) ask(rec string, hits, rows int, condition string) error {
+	args := []string{"probe", "--recording", rec, "--on-call", "mix", "--print", "n", "--format", "csv", "--max"}
+	if hits > 1 {
+		args = append(args, "0", "--if", condition)
+	} else {
+		args, rows = append(args, "1"), 1
 	}
-	command := exec.Command(s.diagnose, append([]string{"probe", "--recording", s.rec, "--on-call", "mix", "--max", strconv.Itoa(hits), "--format", "csv"}, args...)...)
+	command := exec.Command(s.diagnose, args...)
 	out, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, command.Stderr)
 	}
-	if lines := strings.Count(string(out), "\n") - 1; hits == 0 && lines != calls && lines != 0 || hits > 0 && lines != hits {
-		return fmt.Errorf("%d rows", lines)
+	if lines := strings.Count(string(out), "\n") - 1; lines != rows {
+		return fmt.Errorf("%d rows, want %d", lines, rows)
 	}
 	return nil
 }
