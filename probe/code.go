@@ -537,6 +537,9 @@ func (s *codeScope) Type(name string) (debuginfo.Type, bool) { return s.place.Ty
 func (q *Question) findCode(f *finder) error {
 	n := 0
 	for _, s := range q.Code {
+		if err := f.compareCopy(s); err != nil {
+			return err
+		}
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
 			if err := f.statement(b.At, n); err != nil {

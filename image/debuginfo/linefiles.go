@@ -25,8 +25,11 @@ type lineHeader struct {
 	files        []lineFile
 }
 
-// lineFile is an entry of the file table and its full path.
-type lineFile struct{ path string }
+// lineFile is an entry of the file table: its full path, and the MD5 of its text; nil: it is not known.
+type lineFile struct {
+	path string
+	md5  []byte
+}
 
 // lineTable is a unit's line program: its files, and on demand its rows.
 type lineTable struct {
@@ -144,7 +147,7 @@ func (h *lineHeader) addFile(name string, r *reader) {
 	dir := r.uleb()
 	r.skipLEB()
 	r.skipLEB()
-	h.files = append(h.files, lineFile{h.join(name, dir)})
+	h.files = append(h.files, lineFile{path: h.join(name, dir)})
 }
 
 func (h *lineHeader) compDir() string { return h.unit.describe().CompDir }
@@ -180,6 +183,7 @@ func joinPath(dir, name string) string {
 const (
 	contentPath      = 1
 	contentDirectory = 2
+	contentMD5       = 5
 )
 
 type lineEntryFormat struct {
@@ -190,16 +194,16 @@ type lineEntryFormat struct {
 // readEntryTables reads the directories and files of version 5, which both
 // count from 0.
 func (h *lineHeader) readEntryTables(r *reader) error {
-	err := h.readEntries(r, func(name string, _ uint64) { h.dirs = append(h.dirs, name) })
+	err := h.readEntries(r, func(name string, _ uint64, _ []byte) { h.dirs = append(h.dirs, name) })
 	if err != nil {
 		return err
 	}
-	return h.readEntries(r, func(name string, dir uint64) {
-		h.files = append(h.files, lineFile{h.join(name, dir)})
+	return h.readEntries(r, func(name string, dir uint64, md5 []byte) {
+		h.files = append(h.files, lineFile{h.join(name, dir), md5})
 	})
 }
 
-func (h *lineHeader) readEntries(r *reader, add func(name string, dir uint64)) error {
+func (h *lineHeader) readEntries(r *reader, add func(name string, dir uint64, md5 []byte)) error {
 	formats := make([]lineEntryFormat, r.u8())
 	for i := range formats {
 		formats[i] = lineEntryFormat{r.uleb(), form(r.uleb())}
@@ -214,6 +218,7 @@ func (h *lineHeader) readEntries(r *reader, add func(name string, dir uint64)) e
 	for range count {
 		var name string
 		var dir uint64
+		var md5 []byte
 		for _, f := range formats {
 			v := readForm(r, u, f.form, 0)
 			switch f.content {
@@ -225,12 +230,16 @@ func (h *lineHeader) readEntries(r *reader, add func(name string, dir uint64)) e
 				name = s
 			case contentDirectory:
 				dir = v.number
+			case contentMD5:
+				if f.form == formData16 {
+					md5 = v.block
+				}
 			}
 		}
 		if r.bad {
 			return h.bad(r.pos, "file table is cut off")
 		}
-		add(name, dir)
+		add(name, dir, md5)
 	}
 	return nil
 }

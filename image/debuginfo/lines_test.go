@@ -12,7 +12,7 @@ func lineProgram(lowest uint64, parts ...[]byte) *lineTable {
 	u := &unit{src: fake(nil).main, version: 5}
 	u.root.low = value{unit: u, form: formAddr, number: lowest}
 	h := &lineHeader{unit: u, program: slices.Concat(parts...), version: 5, minInst: 4, defaultStmt: true, lineBase: -5, lineRange: 14,
-		opcodeBase: 18, opcodeLength: make([]byte, 17), files: []lineFile{{"/a.c"}, {"/b.c"}}}
+		opcodeBase: 18, opcodeLength: make([]byte, 17), files: []lineFile{{path: "/a.c"}, {path: "/b.c"}}}
 	return &lineTable{header: h, rows: h.readSubfiles}
 }
 

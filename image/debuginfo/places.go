@@ -1,6 +1,7 @@
 package debuginfo
 
 import (
+	"bytes"
 	"cmp"
 	"debug/dwarf"
 	"maps"
@@ -263,6 +264,42 @@ func (i *Info) SourceFiles() ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// SourceFile is a source file of the program by its full path. MD5 is that of its text, as DWARF 5 has it; nil: it is not known.
+type SourceFile struct {
+	Path string
+	MD5  []byte
+}
+
+// SourceFilesNamed returns the files of units with code whose paths end with a name, in any order. Unreadable units are added to
+// Problems.
+func (i *Info) SourceFilesNamed(base string) ([]SourceFile, error) {
+	units, err := i.main.units()
+	if err != nil {
+		return nil, err
+	}
+	var list []SourceFile
+	for _, u := range units {
+		if !u.hasCode() {
+			continue
+		}
+		table, err := u.lines()
+		if err != nil {
+			i.problem(err)
+		}
+		if table == nil {
+			continue
+		}
+		for _, f := range table.header.files {
+			x := SourceFile{f.path, f.md5}
+			same := func(y SourceFile) bool { return y.Path == x.Path && bytes.Equal(y.MD5, x.MD5) }
+			if path.Base(f.path) == base && len(list) < mostSourceFiles && !slices.ContainsFunc(list, same) {
+				list = append(list, x)
+			}
+		}
+	}
+	return list, nil
 }
 
 // Functions calls visit with each function that has code, in the order of the units, until it

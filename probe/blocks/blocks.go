@@ -41,6 +41,14 @@ type Source struct {
 	Parts  []Part
 	// Includes are the headers that are included, each as it is written: <stdio.h>.
 	Includes []string
+	// Copied are the lines that are copied from a source file of the program; nil: the file is no such copy.
+	Copied []Line
+}
+
+// Line is a line of a file, without its end.
+type Line struct {
+	Number int
+	Text   string
 }
 
 // Error names the mistake in a file of debug code.
@@ -167,6 +175,7 @@ func (p *parser) regions() (list []region, recorded string, err error) {
 		default:
 			before++
 			rest.WriteString(line)
+			p.source.Copied = append(p.source.Copied, Line{number, strings.TrimRight(line, "\r\n")})
 		}
 	}
 	if began != 0 {
