@@ -83,3 +83,9 @@ func TestBothWaysEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestBlockedFault: an expression that leads nowhere leaves the program's handler of the signal, which it blocks then.
+func TestBlockedFault(t *testing.T) {
+	rec := recorded(t, "../internal/testdata/probe/blocked.c", "SIGABRT", "gcc", "-O0")
+	bothWays(t, rec, probe.Question{Calls: []string{"look"}, Print: []string{"item->key"}})
+}
