@@ -89,3 +89,43 @@ func TestBlockedFault(t *testing.T) {
 	rec := recorded(t, "../internal/testdata/probe/blocked.c", "SIGABRT", "gcc", "-O0")
 	bothWays(t, rec, probe.Question{Calls: []string{"look"}, Print: []string{"item->key"}})
 }
+
+// TestBothWaysBounds: the rows of a part of the recording, with places of events among those that code in the process handles.
+func TestBothWaysBounds(t *testing.T) {
+	rec := recorded(t, source, "SIGABRT", "gcc", "-O2")
+	q := probe.Question{Calls: []string{"weigh", "push"}, Print: []string{"pushed"}, Syscalls: []string{"write"}, Signals: true}
+	whole := ask(t, rec, q)
+	if handled := bothWays(t, rec, q); handled < 2*items {
+		t.Errorf("%d arrivals were handled in the process", handled)
+	}
+	for _, n := range []int{1, len(whole.Rows) / 3, len(whole.Rows) / 2} {
+		at := whole.Rows[n].Moment
+		var rows []probe.Row
+		for _, stops := range []bool{false, true} {
+			before, after := q, q
+			before.Until, after.From = &at, &at
+			var got []probe.Row
+			for _, part := range []probe.Question{before, after} {
+				part.Stops = stops
+				log, err := probe.Ask(t.Context(), rec, &part)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !stops && log.Replay.Handled == 0 {
+					t.Errorf("%v: all arrivals were stops", at)
+				}
+				if uint64(len(log.Rows)) != log.Held || log.Held != log.Arrivals {
+					t.Errorf("%d rows, %d arrivals", len(log.Rows), log.Arrivals)
+				}
+				got = append(got, log.Rows...)
+			}
+			if rows != nil && !reflect.DeepEqual(rows, got) {
+				t.Errorf("%v: %d rows, by stops %d, or with other values", at, len(rows), len(got))
+			}
+			rows = got
+		}
+		if len(rows) != len(whole.Rows) {
+			t.Errorf("%v: %d rows of the parts, %d of all", at, len(rows), len(whole.Rows))
+		}
+	}
+}
