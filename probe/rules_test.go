@@ -54,6 +54,8 @@ func TestBothWays(t *testing.T) {
 				{probe.Question{Calls: []string{"weigh"}, Print: []string{"key", "factor", "-key", "(char)key", "key / 7", "key % 7 << 3", "sizeof key"}}, items},
 				{probe.Question{Lines: []string{at}, Print: []string{"pushed", "jobs.len", "jobs.head->key", "jobs.head->name", "jobs.head->kind", "&jobs", "jobs.head + 1", "jobs.head->next"}}, items},
 				{probe.Question{Lines: []string{at}, Print: []string{"jobs.len"}, If: "jobs.head->next->key > 100"}, items - 10},
+				{probe.Question{Lines: []string{at}, Print: []string{"jobs.head->name == \"job 101\"", "\"job 7\" != jobs.head->name", "(char *)jobs.head->name == \"job 12\""},
+					If: "jobs.head->name == \"job 101\" || (const char *)jobs.head->name != \"job 200\" && jobs.head->key > 190"}, items},
 				{probe.Question{Lines: []string{at}, Print: []string{"pushed", "item", "item->name", "*item", "q->head->name[2]"}}, 0},
 				{probe.Question{Lines: []string{at}, Calls: []string{"weigh"}, Print: []string{"pushed", "1000 / (pushed % 3)"}, Thread: 3}, 0},
 			} {

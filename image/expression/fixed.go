@@ -16,7 +16,7 @@ type Fixed struct {
 
 // Fix makes formulas of an expression that Check accepts. frame is the canonical frame address at the place; nil: it is not known. ok is
 // false if some part is not simple: a variable whose location has several parts or is computed in a rare way, floating-point arithmetic,
-// a comparison of text, a structure in registers, a variable of another object.
+// a long text, a structure in registers, a variable of another object.
 func (e *Expr) Fix(p *Place, frame *formula.Node) (f Fixed, ok bool) {
 	x, ok := newFixing(p, frame).fix(e.root)
 	if !ok || x.Type == nil {

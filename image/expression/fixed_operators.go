@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"bytes"
+
 	"diagnose/image/debuginfo"
 	"diagnose/image/formula"
 )
@@ -12,6 +14,12 @@ var arithmetic = map[string]formula.Kind{"+": formula.Add, "-": formula.Subtract
 	"^": formula.Xor, "/": formula.Divide, "%": formula.Remainder}
 
 func (x *fixing) binary(n *binaryNode) (fixed, bool) {
+	if text, is := n.right.(*literalText); is {
+		return x.compareText(n.op, n.left, text.text)
+	}
+	if text, is := n.left.(*literalText); is {
+		return x.compareText(n.op, n.right, text.text)
+	}
 	left, ok := x.fix(n.left)
 	if !ok {
 		return fixed{}, false
@@ -90,4 +98,51 @@ func sizeOfTarget(t debuginfo.Type) int64 {
 		return elem.Size()
 	}
 	return 1
+}
+
+// compareText is evaluation.compareText for short texts.
+func (x *fixing) compareText(op string, n node, text []byte) (fixed, bool) {
+	const longest, page = 64, 4096
+	f, ok := x.fix(n)
+	if !ok || op != "==" && op != "!=" || len(text) > longest || bytes.IndexByte(text, 0) >= 0 {
+		return fixed{}, false
+	}
+	t := f.Type
+	if t == nil || t.Kind() != debuginfo.KindPointer && t.Kind() != debuginfo.KindArray || t.Elem() == nil || t.Elem().Size() != 1 {
+		return fixed{}, false
+	}
+	_, at, ok := x.load(f)
+	want, last := append(bytes.Clone(text), 0), int64(len(text))
+	if t.Kind() == debuginfo.KindArray {
+		size := t.Size()
+		if size < int64(len(text)) || size < 1 || size > page {
+			return fixed{}, false
+		}
+		want, last = want[:min(size, int64(len(want)))], size-1
+	}
+	// evaluation.compareText has no value if any of the bytes cannot be read, so the last one is read first. The others are on its page
+	// or on the page of the first.
+	equal := equalBytes(at, want)
+	read := formula.Of(formula.Or, loadOf(formula.Plus(at, last), 1), formula.Number(1))
+	if op == "!=" {
+		equal = formula.Of(formula.Equal, equal, formula.Number(0))
+	}
+	return made(intType, &formula.Node{Kind: formula.Choose, A: read, B: equal, C: formula.Number(0)}), ok
+}
+
+// equalBytes is whether memory has these bytes.
+func equalBytes(at *formula.Node, want []byte) *formula.Node {
+	size := 8
+	for size > len(want) {
+		size /= 2
+	}
+	v := uint64(0)
+	for i, b := range want[:size] {
+		v |= uint64(b) << (8 * i)
+	}
+	equal := formula.Of(formula.Equal, loadOf(at, int64(size)), formula.Number(v))
+	if size == len(want) {
+		return equal
+	}
+	return formula.Of(formula.Both, equal, equalBytes(formula.Plus(at, int64(size)), want[size:]))
 }

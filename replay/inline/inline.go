@@ -236,7 +236,7 @@ func (w *Window) addSite(s *Site) bool {
 }
 
 // mostInline bounds the code of a site, and that shared by sites.
-const mostInline = 1536
+const mostInline = 3072
 
 // assemble writes the code of windows into an arena. A window whose code is not possible has no
 // jumps.

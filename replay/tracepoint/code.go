@@ -25,7 +25,7 @@ type ruleCode struct {
 }
 
 // mostCode bounds the code of a rule, so that it has room in the arena with the code that stops a thread.
-const mostCode = 1100
+const mostCode = 2600
 
 // listText writes the table of the code whose bytes the tool may have changed, and of the memory that no program has.
 func (l *processLog) listText(maps tracee.Mappings) error {
