@@ -2,8 +2,6 @@ package debug
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -28,7 +26,7 @@ type marks struct {
 }
 
 const (
-	// mostMarks bounds their number: each is a process. Their memory is bounded by hasRoom.
+	// mostMarks bounds their number: each is a process. Their memory is bounded by Stopped.RoomFor.
 	mostMarks = 12
 	// markAfter is marks.after.
 	markAfter = 50 * time.Millisecond
@@ -104,7 +102,7 @@ func (x *mark) isBefore(event evidence.Moment) bool {
 func (m *marks) leave(s *replay.DebugStop, at Position) error {
 	if slices.ContainsFunc(m.list, func(x *mark) bool {
 		return x.at.Event == at.Event && slices.EqualFunc(x.at.Legs, at.Legs, func(a, b Leg) bool { return a.PC == b.PC && a.Count == b.Count })
-	}) || !hasRoom(s.PID(), len(m.list)+1) {
+	}) || !s.RoomFor(len(m.list)+1) {
 		return nil
 	}
 	checkpoint, err := s.Checkpoint()
@@ -121,26 +119,4 @@ func (m *marks) leave(s *replay.DebugStop, at Position) error {
 		m.list = slices.Delete(m.list, 0, 1)
 	}
 	return nil
-}
-
-// hasRoom reports whether so many copies of a process may take all the memory that it has, and leave half of the free memory. Memory that
-// cannot be measured leaves no room.
-func hasRoom(pid, copies int) bool {
-	var size, resident, available uint64
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return false
-	}
-	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
-		return false
-	}
-	free, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return false
-	}
-	var total, unused uint64
-	if _, err := fmt.Sscanf(string(free), "MemTotal: %d kB\nMemFree: %d kB\nMemAvailable: %d kB", &total, &unused, &available); err != nil {
-		return false
-	}
-	return resident*uint64(os.Getpagesize())*uint64(copies) <= available<<10/2
 }

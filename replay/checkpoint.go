@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/replay/breakpoint"
 	"diagnose/replay/checkpoint"
@@ -27,7 +28,7 @@ type Checkpoint struct {
 	placed     breakpoint.Saved
 	timing     record.Timing
 	kind       StopKind
-	// ordinals are the last events of the threads that have begun.
+	// ordinals are the last events of the threads that have begun; some may have ended.
 	ordinals map[uint32]uint64
 	close    sync.Once
 }
@@ -64,19 +65,12 @@ func (s *Stopped) Checkpoint() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Checkpoint{Moment: s.Moment, Events: control.Consumed, timing: c.attempt.timing, kind: StopUntil, ordinals: map[uint32]uint64{}}
+	x := &Checkpoint{Moment: s.Moment, Events: control.Consumed, timing: c.attempt.timing, kind: StopUntil}
 	if c.debugging != nil {
 		x.kind = c.debugging.stopped
 	}
-	for _, t := range c.SortedThreads() {
-		if t.Index == 0 {
-			continue
-		}
-		r, err := c.ReadThread(t.Index)
-		if err != nil {
-			return nil, err
-		}
-		x.ordinals[t.Index] = r.Ordinal
+	if x.ordinals, err = c.ordinals(control); err != nil {
+		return nil, err
 	}
 	if x.placed, err = c.placer.Save(); errors.Is(err, breakpoint.ErrRepeats) {
 		return nil, &NoCheckpointError{Why: err.Error()}
@@ -89,6 +83,22 @@ func (s *Stopped) Checkpoint() (*Checkpoint, error) {
 	x.recordings = c.Recordings.Share()
 	return x, nil
 }
+
+// ordinals returns the last events of the threads that have begun, of those that have ended, too.
+func (c *controller) ordinals(control *agent.RawControl) (map[uint32]uint64, error) {
+	last := map[uint32]uint64{}
+	for i := uint32(1); i <= min(control.Threads, agent.RThreads-1); i++ {
+		r, err := c.ReadThread(i)
+		if err != nil {
+			return nil, err
+		}
+		last[i] = r.Ordinal
+	}
+	return last, nil
+}
+
+// RoomFor reports whether so many checkpoints of the process leave enough of the machine's memory.
+func (s *Stopped) RoomFor(checkpoints int) bool { return checkpoint.HasRoom(s.c.PID, checkpoints) }
 
 // copyProcess makes the process of a replay that continues.
 func (c *controller) copyProcess(from *Checkpoint) error {
@@ -108,6 +118,14 @@ func (c *controller) continueFrom(from *Checkpoint) error {
 	c.watch.watchProcess(c.PID, c.Control)
 	if err := c.placer.Adopt(from.placed); err != nil {
 		return err
+	}
+	for _, t := range c.SortedThreads() {
+		if !t.Stopped {
+			continue
+		}
+		if err := c.armWatches(t); err != nil {
+			return err
+		}
 	}
 	if err := c.setHooks(from); err != nil {
 		return err
@@ -137,7 +155,7 @@ func (c *controller) setHooks(from *Checkpoint) error {
 	for _, h := range c.hooks.list {
 		if h.At.Ordinal > from.ordinals[h.At.Thread] {
 			left = append(left, h)
-		} else if !h.debug {
+		} else if !h.debug && h.keep == 0 {
 			return &MomentError{h.At, "the replay began after its event"}
 		}
 	}

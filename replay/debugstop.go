@@ -50,16 +50,13 @@ func (s *DebugStop) Threads() []DebugThread {
 
 // StopAtEvents makes the process stop at those of a list of events that have not occurred yet, and at no others.
 func (s *DebugStop) StopAtEvents(events []evidence.Moment) error {
-	ordinals := map[uint32]uint64{}
-	for _, t := range s.c.SortedThreads() {
-		if t.Index == 0 {
-			continue
-		}
-		r, err := s.c.ReadThread(t.Index)
-		if err != nil {
-			return err
-		}
-		ordinals[t.Index] = r.Ordinal
+	control, err := s.c.ReadControl()
+	if err != nil {
+		return err
+	}
+	ordinals, err := s.c.ordinals(control)
+	if err != nil {
+		return err
 	}
 	occurred := func(at evidence.Moment) bool { return at.Ordinal <= ordinals[at.Thread] }
 	var hooks []Hook
@@ -68,7 +65,7 @@ func (s *DebugStop) StopAtEvents(events []evidence.Moment) error {
 			hooks = append(hooks, Hook{At: evidence.Moment{Thread: at.Thread, Ordinal: at.Ordinal}, debug: true})
 		}
 	}
-	hooks, err := orderHooks(s.c.Stage().Schedule, hooks)
+	hooks, err = orderHooks(s.c.Stage().Schedule, hooks)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,12 @@ func (c *controller) momentEvent(t *tracee.Thread, s *tracee.SignalStop) error {
 		}
 		return c.answer(t, s, 1)
 	}
+	if hook.keep != 0 {
+		if err := c.hooks.next(t, evidence.Moment{}); err != nil {
+			return err
+		}
+		return c.keepHere(t, s, hook.keep)
+	}
 	if hook.debug {
 		if err := c.hooks.next(t, evidence.Moment{}); err != nil {
 			return err

@@ -32,6 +32,8 @@ type Hook struct {
 	walk *walker
 	// debug: the debugger stops there.
 	debug bool
+	// keep, if it is not 0, is the position of a checkpoint that the replay leaves there.
+	keep uint64
 }
 
 // ErrEnough is returned by a Hook to end the replay at that point.
@@ -117,9 +119,17 @@ type Times struct {
 // Run replays a recording. If the replay diverges from the recording or gets stuck, the error is a
 // *DivergenceError or a *StuckError, and the result is not nil.
 //
-// Replays share nothing; several may run at once.
+// Several replays may run at once. In a context of KeepCheckpoints they begin as late as they can.
 func Run(ctx context.Context, rec *record.Recording, request Request) (*Result, error) {
 	p := request.parts()
+	if k := keptOf(ctx); k != nil {
+		return k.run(ctx, rec, p)
+	}
+	return run(ctx, rec, p)
+}
+
+// run makes a replay from where the request says.
+func run(ctx context.Context, rec *record.Recording, p parts) (*Result, error) {
 	if p.free != nil {
 		return runFree(ctx, rec, p)
 	}
@@ -142,10 +152,8 @@ func (c *controller) prepare() error {
 	if c.Rec.Live() {
 		return tracee.Inputf("replay: %s is still being recorded; it can be replayed when its process has ended", c.Rec.Dir)
 	}
-	if c.request.from == nil {
-		if err := c.openRecordings(); err != nil {
-			return err
-		}
+	if err := c.openRecordings(); err != nil {
+		return err
 	}
 	for _, s := range c.Stages {
 		c.result.Limits = append(c.result.Limits, s.Limits...)
@@ -157,7 +165,7 @@ func (c *controller) prepare() error {
 			return err
 		}
 	}
-	hooks := slices.Clone(c.request.Hooks)
+	hooks := slices.Concat(c.request.leaving.hooks(last.Schedule, c.attempt.timing), c.request.Hooks)
 	if w := c.request.walk; w != nil {
 		hooks = slices.Insert(hooks, 0, Hook{At: w.At, walk: newWalker(w, c.Process)})
 	}
@@ -178,19 +186,12 @@ func (c *controller) prepare() error {
 
 // openRecordings opens the files of the replay and makes the images.
 func (c *controller) openRecordings() error {
+	if err := c.openCore(); err != nil || c.request.from != nil {
+		return err
+	}
 	var err error
 	if c.Stages, err = recorded.OpenStages(c.Rec); err != nil {
 		return err
-	}
-	path, err := c.Rec.Core()
-	if err == nil {
-		c.Core, err = image.OpenCore(path, c.request.Image)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return tracee.Inputf("replay: the recording's core: %w", err)
-	}
-	if c.Core == nil && c.request.verify {
-		return withoutCore(c.Rec)
 	}
 	for i, s := range c.Stages {
 		var core *image.Process
@@ -201,6 +202,21 @@ func (c *controller) openRecordings() error {
 		if err := s.Prepare(core, preemptions, c.attempt.timing); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// openCore opens the recorded end, if there is one.
+func (c *controller) openCore() error {
+	path, err := c.Rec.Core()
+	if err == nil {
+		c.Core, err = image.OpenCore(path, c.request.Image)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return tracee.Inputf("replay: the recording's core: %w", err)
+	}
+	if c.Core == nil && c.request.verify {
+		return withoutCore(c.Rec)
 	}
 	return nil
 }

@@ -76,6 +76,9 @@ type Watching struct {
 	// called with all threads stopped. An error ends the replay.
 	OnHit   func(*Hit) error
 	Inspect map[uint64]func(*Hit, *Stopped) error
+	// Earlier, if set, lets the replay begin at a checkpoint right after an event: the hits before that are not wanted. It returns how many these are;
+	// known is false if that is not certain, or if one of them is wanted. If it is nil, all hits are wanted.
+	Earlier func(*Checkpoint) (hits uint64, known bool)
 }
 
 // WatchRequest is a PlainRequest that traces accesses to words.
@@ -186,6 +189,8 @@ type parts struct {
 	debug    *Debugging
 	free     *freePart
 	from     *Checkpoint
+	// leaving says which checkpoints the replay leaves; nil: none.
+	leaving *leaving
 }
 
 // freePart has the fields that only a FreeRequest has.

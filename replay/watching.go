@@ -47,8 +47,12 @@ func (c *controller) armWatches(t *tracee.Thread) error {
 	first := c.tracing == nil
 	if first {
 		w := &c.request.watching
+		earlier := uint64(0)
+		if from := c.request.from; from != nil {
+			earlier, _ = w.Earlier(from)
+		}
 		c.tracing = watchpoint.New(c.Process, c.Stage(), c.placer, watchOwner{c}, &watchpoint.Plan{Watches: w.Watches, Backend: w.Backend,
-			Probes: w.Probes, MostStops: w.MostStops, Locks: w.Locks, OnHit: w.OnHit, Inspected: slices.Collect(maps.Keys(w.Inspect))})
+			Probes: w.Probes, MostStops: w.MostStops, Locks: w.Locks, OnHit: w.OnHit, Inspected: slices.Collect(maps.Keys(w.Inspect)), Earlier: earlier})
 		if err := c.tracing.Start(); err != nil {
 			return err
 		}

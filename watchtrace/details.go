@@ -63,13 +63,19 @@ func hitOf(a *evidence.Access, number uint64) *replay.Hit {
 func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
 	o := p.replayOptions(p.Passes[pass])
 	p.bound(&o)
+	o.Earlier = p.earlier(log, pass, hits)
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 	// Probes do not see the accesses of system calls; the log has them, by
 	// event.
 	calls := map[evidence.Moment][]func(*replay.Stopped) error{}
 	for number, index := range hits {
+		a := &log.Accesses[index]
 		look := func(h *replay.Hit, s *replay.Stopped) error {
+			if h.Thread != a.Thread || h.Ordinal != a.Ordinal || h.PC != a.PC {
+				return fmt.Errorf("watchtrace: hit %d of pass %d is by thread %d at %v after event %d, and was by thread %d at %v after event %d", number, pass+1,
+					h.Thread, h.PC, h.Ordinal, a.Thread, a.PC, a.Ordinal)
+			}
 			if err := visit(index, h, s); err != nil {
 				return err
 			}
@@ -78,7 +84,7 @@ func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int,
 			}
 			return nil
 		}
-		if a := &log.Accesses[index]; p.Passes[pass].Known && a.By == evidence.ByCall {
+		if p.Passes[pass].Known && a.By == evidence.ByCall {
 			at := evidence.Moment{Thread: a.Thread, Ordinal: a.Ordinal}
 			calls[at] = append(calls[at], func(s *replay.Stopped) error { return look(hitOf(a, number), s) })
 		} else {

@@ -14,6 +14,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/allocator"
+	"diagnose/replay"
 	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
 )
@@ -77,6 +78,8 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 	}
 	a.recordings = *recs
 	defer a.closeRecordings()
+	ctx, kept := replay.KeepCheckpoints(ctx, replay.MostKept)
+	defer kept.Close()
 	a.result.Refused = a.refusedCalls()
 	if a.atMoment() {
 		if err := a.atDeclared(ctx, replays); err != nil {

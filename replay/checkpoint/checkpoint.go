@@ -11,7 +11,7 @@ import (
 	"diagnose/replay/tracee"
 )
 
-// Checkpoint is a copy of a process. It may be used by any goroutine, by one at a time.
+// Checkpoint is a copy of a process. It may be used by several goroutines at once, until Close.
 type Checkpoint struct {
 	keeper *keeper
 	// first is the process's first thread; alive: it had not ended.
@@ -98,7 +98,9 @@ func forkStopped(p *tracee.Process, tid, options int, text []tracee.Words) (pid 
 	if err != nil {
 		return 0, err
 	}
-	if pid, err = fork(caller); err != nil {
+	if pid, err = fork(caller); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) {
+		return 0, impossible("the kernel makes no copy of the process: %v", err)
+	} else if err != nil {
 		return 0, err
 	}
 	if err := restoreText(p, pid, text); err != nil {

@@ -34,7 +34,7 @@ func keep(pid int) (*keeper, error) {
 			for call := range k.calls {
 				call()
 			}
-			return kill(pid)
+			return errors.Join(reap(pid), kill(pid))
 		})
 	}()
 	if err := <-started; err != nil {
@@ -55,6 +55,9 @@ func (k *keeper) fork() (pid int, err error) {
 	done := make(chan struct{})
 	k.calls <- func() {
 		defer close(done)
+		if err = reap(k.pid); err != nil {
+			return
+		}
 		var caller *ptrace.Caller
 		if caller, err = ptrace.NewCaller(k.pid, page); err != nil {
 			return
@@ -83,6 +86,24 @@ func fork(caller *ptrace.Caller) (pid int, err error) {
 		return 0, errors.Join(err, kill(pid))
 	}
 	return pid, nil
+}
+
+// reap removes the children of a process that have ended: a parent that ends leaves them to the first process of the system or container,
+// which may never do it.
+func reap(pid int) error {
+	caller, err := ptrace.NewCaller(pid, page)
+	if err != nil {
+		return err
+	}
+	for {
+		const any = ^uint64(0)
+		switch reaped, err := caller.Call(unix.SYS_WAIT4, any, 0, unix.WNOHANG|unix.WALL, 0); {
+		case errors.Is(err, unix.ECHILD), err == nil && reaped == 0:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // leave detaches from a process with one thread, which waits then (page) until another thread of the tool seizes it.

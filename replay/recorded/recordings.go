@@ -26,7 +26,8 @@ type Recordings struct {
 	users *atomic.Int32
 }
 
-// Share returns the recordings for another replay, with the files in common. Both are to be closed.
+// Share returns the recordings for another replay, with the files in common and without the core, which is for one replay alone. Both are
+// to be closed.
 func (r *Recordings) Share() *Recordings {
 	if r.users == nil {
 		r.users = new(atomic.Int32)
@@ -34,6 +35,11 @@ func (r *Recordings) Share() *Recordings {
 	}
 	r.users.Add(1)
 	other := *r
+	other.Core, other.ends, other.Stages = nil, nil, nil
+	for _, s := range r.Stages {
+		stage := *s
+		other.Stages = append(other.Stages, &stage)
+	}
 	return &other
 }
 
@@ -44,16 +50,16 @@ func (r *Recordings) Stage() *Stage { return r.Stages[r.Step] }
 // by fork.
 func (r *Recordings) IsLast() bool { return r.Step == len(r.Stages)-1 }
 
-// Close closes the files, unless others have them in common.
+// Close closes the core, and the files unless others have them in common.
 func (r *Recordings) Close() {
+	if r.Core != nil {
+		r.Core.Close()
+	}
 	if r.users != nil && r.users.Add(-1) > 0 {
 		return
 	}
 	for _, s := range r.Stages {
 		s.close()
-	}
-	if r.Core != nil {
-		r.Core.Close()
 	}
 }
 

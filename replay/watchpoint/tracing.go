@@ -29,6 +29,8 @@ type Plan struct {
 	// process is inspected.
 	OnHit     func(*Hit) error
 	Inspected []uint64
+	// Earlier is the number of the first hit: so many were before the replay began.
+	Earlier uint64
 }
 
 // Replay is the replay whose process is traced. It is locked while a stop is handled, or accesses
@@ -107,7 +109,7 @@ type Tracing struct {
 func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, asked *Plan) *Tracing {
 	n := len(asked.Watches)
 	tr := &Tracing{process: p, stage: s, breakpoints: b, replay: r, asked: asked, watches: asked.Watches, known: make([]uint64, n), read: make([]bool, n),
-		code: newCodeReader(p), indices: map[int]uint32{}, quit: make(chan struct{})}
+		number: asked.Earlier, code: newCodeReader(p), indices: map[int]uint32{}, quit: make(chan struct{})}
 	// A read below the main thread's stack would make it grow.
 	if maps, err := tracee.ReadMaps(p.PID); err == nil {
 		for i := range tr.watches {
