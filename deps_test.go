@@ -130,6 +130,7 @@ var allowed = map[string]string{
 	"bench/ask":                 "bench/load",
 	"bench/atomics":             "image/object replay/recorder/sites",
 	"bench/load":                "",
+	"bench/causetime":           "bench/load diagnosis/driver replay replay/record replay/recorder",
 	"bench/collect":             "",
 	"bench/delta":               "delta patterns",
 	"bench/flow":                "bench/load flow replay replay/record replay/recorder",
