@@ -30,7 +30,10 @@ type Checkpoint struct {
 	kind       StopKind
 	// ordinals are the last events of the threads that have begun; some may have ended.
 	ordinals map[uint32]uint64
-	close    sync.Once
+	// free: the replay was free, and had made no change. carried is what its breaks knew (Carried.Save); nil: nothing.
+	free    bool
+	carried any
+	close   sync.Once
 }
 
 // Close gives up the checkpoint. Replays that continue from it are not affected.
@@ -51,7 +54,7 @@ func (x *Checkpoint) Before(event evidence.Moment) bool {
 func (s *Stopped) Checkpoint() (*Checkpoint, error) {
 	c := s.c
 	switch {
-	case c.request.free != nil:
+	case c.attempt.free != nil && (c.attempt.free.changed || c.result.Left != nil):
 		return nil, &NoCheckpointError{Why: "the process may diverge from the recording"}
 	case c.end != nil || s.thread == nil:
 		return nil, &NoCheckpointError{Why: "the replay is over"}
@@ -65,7 +68,15 @@ func (s *Stopped) Checkpoint() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Checkpoint{Moment: s.Moment, Events: control.Consumed, timing: c.attempt.timing, kind: StopUntil}
+	x := &Checkpoint{Moment: s.Moment, Events: control.Consumed, timing: c.attempt.timing, kind: StopUntil, free: c.attempt.free != nil}
+	if f := c.request.free; f != nil {
+		if control.Free != agent.FreeMay {
+			return nil, &NoCheckpointError{Why: "the process is free"}
+		}
+		if f.carried != nil {
+			x.carried = f.carried.Save()
+		}
+	}
 	if c.debugging != nil {
 		x.kind = c.debugging.stopped
 	}
@@ -105,6 +116,9 @@ func (c *controller) copyProcess(from *Checkpoint) error {
 	if from.recordings.Rec != c.Rec {
 		return errors.New("replay: the checkpoint is of another recording")
 	}
+	if from.free != (c.request.free != nil) {
+		return errors.New("replay: the checkpoint is of another kind of replay")
+	}
 	if err := from.copied.Continue(c.Process, traceOptions); err != nil {
 		return err
 	}
@@ -126,6 +140,12 @@ func (c *controller) continueFrom(from *Checkpoint) error {
 		if err := c.armWatches(t); err != nil {
 			return err
 		}
+	}
+	if err := c.breaks.place(); err != nil {
+		return err
+	}
+	if f := c.request.free; f != nil && f.carried != nil {
+		f.carried.Load(from.carried)
 	}
 	if err := c.setHooks(from); err != nil {
 		return err

@@ -100,7 +100,7 @@ func (f *free) planEdits(rec *record.Recording, request *parts) error {
 			if len(request.watching.Watches) == 0 {
 				return tracee.Inputf("replay: %q needs the watch whose hit it is about", e.Kind)
 			}
-			do := undoHit
+			do := e.undoHit
 			if e.Kind == EditStore {
 				do = e.storeHit
 			}
@@ -122,9 +122,21 @@ func (f *free) planEdits(rec *record.Recording, request *parts) error {
 	return f.planMove(rec)
 }
 
+// checkHit returns an error if a hit is another than that of the edit.
+func (e *Edit) checkHit(h *Hit) error {
+	at := &e.At
+	if at.Thread == 0 || at.Thread == h.Thread && at.Ordinal == h.Ordinal && at.PC == h.PC {
+		return nil
+	}
+	return fmt.Errorf("replay: hit %d is by thread %d at %v after event %d, and not at %v", h.Number, h.Thread, h.PC, h.Ordinal, *at)
+}
+
 // undoHit restores a watched word's value from before the hit.
-func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
+func (e Edit) undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	return func(h *Hit, s *Stopped) error {
+		if err := e.checkHit(h); err != nil {
+			return err
+		}
 		if before != nil {
 			if err := before(h, s); err != nil {
 				return err
@@ -143,6 +155,9 @@ func undoHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 // storeHit stores to a watched word, right after a hit of it.
 func (e Edit) storeHit(before func(*Hit, *Stopped) error) func(*Hit, *Stopped) error {
 	return func(h *Hit, s *Stopped) error {
+		if err := e.checkHit(h); err != nil {
+			return err
+		}
 		if before != nil {
 			if err := before(h, s); err != nil {
 				return err

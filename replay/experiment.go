@@ -9,7 +9,7 @@ import (
 type Edit struct {
 	Kind EditKind
 	// At is the point of the change. With OnHit it is the replay's hit with the number Hit
-	// instead.
+	// instead; At, if it is set, is then the event and the instruction that the hit has to have.
 	At    evidence.Moment
 	OnHit bool
 	Hit   uint64

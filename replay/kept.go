@@ -31,6 +31,7 @@ type Kept struct {
 type place struct {
 	rec      *record.Recording
 	timing   record.Timing
+	free     bool
 	position uint64
 }
 
@@ -52,7 +53,7 @@ type ReplayCounts struct {
 }
 
 // MostKept bounds the checkpoints of a diagnosis: each is a process. Their memory is bounded by Stopped.RoomFor.
-const MostKept = 24
+const MostKept = 36
 
 // mostEven and mostNear bound those of one recording: positionsFor.
 const (
@@ -158,7 +159,7 @@ func (k *Kept) reserve(at *scope, after, before, total uint64) (positions []uint
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, position := range positionsFor(total) {
-		switch reserved := (place{at.rec, at.timing, position}); {
+		switch reserved := (place{at.rec, at.timing, at.free, position}); {
 		case position <= after || position >= before || k.leaving[reserved]:
 		case slices.ContainsFunc(k.list, func(x *kept) bool { return x.position == position && x.of.equals(at) }):
 		case len(k.list)+len(k.leaving) < k.most && !k.closed:
@@ -197,9 +198,9 @@ func (k *Kept) adopt(l *leaving, result *Result, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, position := range l.positions {
-		delete(k.leaving, place{l.rec, l.timing, position})
+		delete(k.leaving, place{l.rec, l.timing, l.free, position})
 	}
-	asRecorded := err == nil && result.worked() && result.Timing == l.timing
+	asRecorded := err == nil && result.worked() && result.Left == nil && result.Timing == l.timing
 	if asRecorded && result.End != EndMoment {
 		k.timings[l.rec] = l.timing
 	}

@@ -175,6 +175,17 @@ type FreeRequest struct {
 	Edits []Edit
 	// Breaks are instructions where the process is inspected or changed.
 	Breaks []Break
+	// Carried, if set, is what the breaks know of the arrivals so far. Without it a replay with breaks begins at the recording's start.
+	Carried *Carried
+}
+
+// Carried lets a free replay begin at a checkpoint that one with the same breaks and without a change has left.
+type Carried struct {
+	// Of is equal for requests with the same breaks.
+	Of any
+	// Save returns a copy of what the breaks know, Load has them know that.
+	Save func() any
+	Load func(any)
 }
 
 // parts is a request as the controller sees it. A nil part was not requested.
@@ -195,8 +206,9 @@ type parts struct {
 
 // freePart has the fields that only a FreeRequest has.
 type freePart struct {
-	edits  []Edit
-	breaks []Break
+	edits   []Edit
+	breaks  []Break
+	carried *Carried
 }
 
 // bounds returns the times without an event after which a replay counts as stuck.
@@ -239,5 +251,5 @@ func (r DebugRequest) parts() parts {
 }
 
 func (r FreeRequest) parts() parts {
-	return parts{Common: r.Common, schedule: r.Schedule, watching: r.Watching, free: &freePart{r.Edits, r.Breaks}}
+	return parts{Common: r.Common, schedule: r.Schedule, watching: r.Watching, free: &freePart{r.Edits, r.Breaks, r.Carried}}
 }

@@ -18,6 +18,9 @@ type scope struct {
 	timing record.Timing
 	// found are the preemptions that the replay makes; nil: it makes none.
 	found *record.Found
+	// free: it is a FreeRequest, whose breaks are those of the key (Carried.Of).
+	free bool
+	key  any
 	// first are the moments before which the request observes nothing; none: it observes the end alone.
 	first []evidence.Moment
 	// hits is Watching.Earlier; nil: no words are watched.
@@ -26,7 +29,7 @@ type scope struct {
 
 // equals reports whether two replays execute the same.
 func (b *scope) equals(x *scope) bool {
-	return b.rec == x.rec && b.timing == x.timing && reflect.DeepEqual(b.found, x.found)
+	return b.rec == x.rec && b.timing == x.timing && b.free == x.free && b.key == x.key && reflect.DeepEqual(b.found, x.found)
 }
 
 // mayBegin reports whether a checkpoint is before all that the request observes.
@@ -45,7 +48,7 @@ func (b *scope) mayBegin(x *Checkpoint) bool {
 func (p *parts) scope(rec *record.Recording) (*scope, error) {
 	w := &p.watching
 	switch {
-	case p.from != nil, p.free != nil, p.debug != nil, p.probing != nil: // from the start, or where the request says
+	case p.from != nil, p.free != nil && !p.free.mayBeginLater(), p.debug != nil, p.probing != nil: // from the start, or where the request says
 		return nil, nil
 	case p.schedule != nil, p.Preemptions != nil: // another run
 		return nil, nil
@@ -59,8 +62,8 @@ func (p *parts) scope(rec *record.Recording) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &scope{rec: rec, timing: p.Timing, found: found}
-	if b.timing == "" && found != nil {
+	b := &scope{rec: rec, timing: p.Timing, found: found, free: p.free != nil}
+	if b.timing == "" && found != nil && !b.free {
 		b.timing = found.Timing
 	}
 	if b.timing == "" {
@@ -77,6 +80,16 @@ func (p *parts) scope(rec *record.Recording) (*scope, error) {
 	for _, h := range p.Hooks {
 		b.first = append(b.first, h.At)
 	}
+	if f := p.free; f != nil {
+		for _, e := range f.edits {
+			if !e.OnHit {
+				b.first = append(b.first, e.At)
+			}
+		}
+		if f.carried != nil {
+			b.key = f.carried.Of
+		}
+	}
 	if p.walk != nil {
 		b.first = append(b.first, p.walk.At)
 	}
@@ -88,9 +101,19 @@ func (p *parts) scope(rec *record.Recording) (*scope, error) {
 	return b, nil
 }
 
+// mayBeginLater reports whether the replay executes the recorded run up to the first of its edits, and the arrivals that its breaks would
+// have seen before are known.
+func (f *freePart) mayBeginLater() bool {
+	delays := func(e Edit) bool { return e.Kind == EditDelaySignal }
+	changes := func(b Break) bool { return b.Changes }
+	return !slices.ContainsFunc(f.edits, delays) && !slices.ContainsFunc(f.breaks, changes) && (len(f.breaks) == 0 || f.carried != nil)
+}
+
 // leaves reports whether the request's replay may leave checkpoints before what it observes. A copy of a process that is watched would be
 // watched as well.
-func (p *parts) leaves() bool { return len(p.watching.Watches) == 0 }
+func (p *parts) leaves() bool {
+	return len(p.watching.Watches) == 0 && (p.free == nil || len(p.free.edits) == 0)
+}
 
 // leaving has what a replay leaves for later ones.
 type leaving struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"diagnose/evidence"
@@ -63,7 +65,7 @@ func hitOf(a *evidence.Access, number uint64) *replay.Hit {
 func (p *Plan) visitPass(ctx context.Context, log *evidence.AccessLog, pass int, hits map[uint64]int, visit func(int, *replay.Hit, *replay.Stopped) error) error {
 	o := p.replayOptions(p.Passes[pass])
 	p.bound(&o)
-	o.Earlier = p.earlier(log, pass, hits)
+	o.Earlier = p.Earlier(log, pass, slices.Collect(maps.Keys(hits)))
 	left := len(hits)
 	o.Inspect = map[uint64]func(*replay.Hit, *replay.Stopped) error{}
 	// Probes do not see the accesses of system calls; the log has them, by

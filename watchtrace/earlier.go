@@ -8,23 +8,22 @@ import (
 	"diagnose/replay"
 )
 
-// earlier returns Watching.Earlier of a replay of a pass for some of its hits, by number. The log has the number of each hit, and how many
+// Earlier returns Watching.Earlier of a replay with the watches of a pass for some of its hits, by number; nil: all hits are needed. The log has the number of each hit, and how many
 // events were done then; a checkpoint is right after an event.
-func (p *Plan) earlier(log *evidence.AccessLog, pass int, wanted map[uint64]int) func(*replay.Checkpoint) (uint64, bool) {
+func (p *Plan) Earlier(log *evidence.AccessLog, pass int, wanted []uint64) func(*replay.Checkpoint) (uint64, bool) {
+	if p.Passes[pass].Known {
+		return nil
+	}
 	var seen []*evidence.Access
-	first := ^uint64(0)
 	for i := range log.Accesses {
 		if of, found := p.passOf(&log.Accesses[i]); found && of == pass {
 			seen = append(seen, &log.Accesses[i])
 		}
 	}
-	for number := range wanted {
-		first = min(first, number)
-	}
 	slices.SortFunc(seen, func(a, b *evidence.Access) int { return cmp.Compare(a.Hit, b.Hit) })
 	return func(x *replay.Checkpoint) (hits uint64, known bool) {
 		hits, known = hitsBefore(seen, x.Events)
-		return hits, known && hits <= first
+		return hits, known && !slices.ContainsFunc(wanted, func(number uint64) bool { return number < hits })
 	}
 }
 

@@ -187,12 +187,17 @@ func (l *link) undone(last bool) change {
 	if !last {
 		what = "the store in " + where(&l.seen) + " skipped"
 	}
-	pass := l.plan.Passes[max(l.log.Variables[l.access.Variable].Pass-1, 0)]
+	pass := max(l.log.Variables[l.access.Variable].Pass-1, 0)
 	var edits []replay.Edit
 	for _, hit := range l.hits {
-		edits = append(edits, replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit})
+		e := replay.Edit{Kind: replay.EditUndo, OnHit: true, Hit: hit}
+		if hit == l.access.Hit {
+			e.At = evidence.Moment{Thread: l.access.Thread, Ordinal: l.access.Ordinal, PC: l.access.PC}
+		}
+		edits = append(edits, e)
 	}
-	return change{what: what, options: replay.FreeRequest{Watching: replay.Watching{Watches: pass.Watches}, Edits: edits}}
+	watching := replay.Watching{Watches: l.plan.Passes[pass].Watches, Earlier: l.plan.Earlier(l.log, pass, l.hits)}
+	return change{what: what, options: replay.FreeRequest{Watching: watching, Edits: edits}}
 }
 
 // padding is how much larger an object is made to see whether it was too small.

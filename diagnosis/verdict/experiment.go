@@ -79,13 +79,16 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		if r.recorded.times > 0 {
 			most = r.recorded
 		}
+		if len(opts.Breaks) == 0 {
+			opts.Carried = r.carried(&seen)
+		}
 		opts.Breaks = append([]replay.Break{r.counter(&seen, most, before)}, opts.Breaks...)
 	}
 	t := w.try(rec, opts)
 	if r := w.reaching(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
 		// The replay needs the instruction itself, as it does where a handled fault comes.
 		if r.moved = true; w.countBefore() {
-			opts.Breaks = opts.Breaks[1:]
+			opts.Breaks, opts.Carried = opts.Breaks[1:], nil
 			return w.once(rec, opts, expect)
 		}
 	}
@@ -192,7 +195,9 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
 	h := w.faultHandlers()
 	var seen []replay.Break
-	t.faults, seen = h.observe()
+	if t.faults, seen = h.observe(); len(seen) > 0 {
+		opts.Carried = nil // what they know has the kernel's ids of threads
+	}
 	opts.Breaks = append(seen, opts.Breaks...)
 	result, err := replay.Run(w.ctx, rec, opts)
 	if result != nil {

@@ -62,7 +62,11 @@ const mostReached = 5000
 // when the change came, if it is one of the schedule. What a thread does between two events may be before the change or after: only
 // the arrival at which the recorded run failed is after it then.
 func (r *reach) counter(seen *arrived, most arrived, before map[uint32]uint64) replay.Break {
+	over := func() bool { return seen.times >= mostReached || seen.times >= most.times && seen.own >= most.own }
 	return replay.Break{PC: r.pc, Do: func(s *replay.Stopped) error {
+		if over() { // before the checkpoint at which the replay began
+			return replay.ErrBreakOver
+		}
 		seen.times++
 		if s.Moment.Thread == r.thread {
 			seen.own++
@@ -79,11 +83,21 @@ func (r *reach) counter(seen *arrived, most arrived, before map[uint32]uint64) r
 				seen.value = valueText(v)
 			}
 		}
-		if seen.times >= mostReached || seen.times >= most.times && seen.own >= most.own {
+		if over() {
 			return replay.ErrBreakOver
 		}
 		return nil
 	}}
+}
+
+// carried has what the counter knows carried over to replays that begin later, where the order of events is the recorded one.
+func (r *reach) carried(seen *arrived) *replay.Carried {
+	type counter struct {
+		pc     evidence.Addr
+		thread uint32
+		tested image.Register
+	}
+	return &replay.Carried{Of: counter{r.pc, r.thread, r.tested}, Save: func() any { return *seen }, Load: func(x any) { *seen = x.(arrived) }}
 }
 
 // check compares what a run found at the place with what it found without the change. own: it is
