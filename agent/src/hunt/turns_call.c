@@ -4,7 +4,9 @@
 #include "engine/table.h"
 #include "syscall.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static bool dg_turns_polls(const struct dg_call *c)
@@ -26,6 +28,17 @@ static bool dg_turns_gives_way(const struct dg_call *c)
 	if (c->nr == SYS_nanosleep || (c->nr == SYS_clock_nanosleep && !(c->args[1] & 1)))
 		return !dg_hunt_sleep_end(c, &deadline) && deadline <= DG_HUNT->clock;
 	return c->nr == SYS_sched_yield;
+}
+
+/* The open of a FIFO waits for the other end's, which another thread of the process may have to make: fifo(7). */
+static bool dg_turns_opens_fifo(const struct dg_call *c)
+{
+	bool at = c->nr == SYS_openat || c->nr == SYS_openat2;
+	struct stat file;
+
+	if (!at && c->nr != SYS_open && c->nr != SYS_creat)
+		return false;
+	return !dg_sys4(SYS_newfstatat, at ? c->args[0] : (uint64_t)AT_FDCWD, c->args[at], &file, 0) && S_ISFIFO(file.st_mode);
 }
 
 /* Whether others run while the call is made: it may wait. */
@@ -62,7 +75,7 @@ static bool dg_turns_leaves(const struct dg_call *c)
 	case SYS_futex: case DG_FUTEX_WAIT2: /* what the engine does not do itself */
 		return true;
 	}
-	return dg_hunt_goes_away(c);
+	return dg_turns_opens_fifo(c) || dg_hunt_goes_away(c);
 }
 
 static long dg_hunt_blocking(long nr, const uint64_t args[6], const uint32_t *pending)
