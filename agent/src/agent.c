@@ -35,6 +35,7 @@
 
 #ifdef DG_RECORD
 #include "wrap/start.c"
+#include "wrap/turn.c"
 #include "wrap/thread.c"
 #include "wrap/order.c"
 #include "wrap/family.c"

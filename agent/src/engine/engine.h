@@ -181,7 +181,7 @@ static void dg_tcb_write(uint32_t tid); /* replay: gives the calling thread's co
 static bool dg_engine_forked(bool shares);
 /* engine/patch.c: patches control.patches from patches_done to patch_count. */
 static void dg_patch_sites(void);
-bool dg_turn_may_end(void) DG_HIDDEN; /* wrap/real.c: whether code of libc's is the program's, as far as the calling thread is concerned */
+bool dg_turn_may_end(void) DG_HIDDEN; /* wrap/turn.c: whether code of libc's is the program's, as far as the calling thread is concerned */
 void dg_identify(void) DG_HIDDEN; /* wrap/start.c: gives the heap the recorded pid and tid */
 void dg_engine_start(void) DG_HIDDEN; /* the first constructor (-z initfirst); sets dg_mode and dg_me */
 

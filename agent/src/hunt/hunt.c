@@ -148,6 +148,7 @@ static void dg_hunt_lend(struct dg_rthread *me, const struct dg_rthread *to)
 	if (to == me)
 		return;
 	DG_HUNT->switches++;
+	dg_hunt_of(me)->unseen = !dg_turn_may_end();
 	dg_turn_lend(me, to->index);
 }
 
@@ -208,6 +209,7 @@ static void dg_hunt_leave(struct dg_rthread *me)
 {
 	struct dg_rthread *next = NULL;
 
+	dg_hunt_of(me)->unseen = !dg_turn_may_end();
 	dg_turns_tick();
 	dg_hunt_look_outside();
 	next = dg_hunt_decide(me, false);

@@ -80,7 +80,9 @@ static void dg_hunt_before(const struct dg_frame *f)
 		dg_hunt_arrive(DG_EV_GUARD, f->rsi);
 		break;
 	case DG_OP_ORDER_BEGIN:
-		dg_hunt_arrive(DG_EV_ORDER, f->rsi);
+		/* A FILE's lock is taken already, which a replay takes after the event: no turn may end in between. */
+		if (!dg_by_turns || f->rdx != DG_FAMILY_NONE)
+			dg_hunt_arrive(DG_EV_ORDER, f->rsi);
 		break;
 	case DG_OP_COND_WAIT:
 		dg_hunt_cond_begins((const struct dg_cond_wait *)f->rsi);

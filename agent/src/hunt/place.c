@@ -146,6 +146,8 @@ static void dg_place_others(struct dg_place *p, const struct dg_rthread *me)
 
 		if (t == me || t->state == DG_R_NONE || t->state == DG_R_ENDED || t->state == DG_R_STARTING || !f)
 			continue;
+		if (dg_hunt_of(t)->deaf || dg_hunt_of(t)->unseen)
+			continue; /* a replay waits elsewhere */
 		live = dg_live_stack(t, f->rsp);
 		dg_place_add(p, live.address, live.address + dg_least(live.length, DG_PLACE_STACK));
 	}
@@ -169,6 +171,7 @@ static void dg_place_find(struct dg_place *p, const struct dg_rthread *me, uint6
 			dg_place_call(p, dg_hunt_of(t)->call);
 		else if (dg_hunt_of(t)->away)
 			p->unknown = true;
+		p->unknown |= dg_hunt_of(t)->unseen; /* a waiting thread has marked the lock */
 	}
 	dg_place_hole(p, me->thread_pointer, DG_PAGE_SIZE);
 	if (dg_data_known.changed != dg_mappings_changed)

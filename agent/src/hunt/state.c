@@ -33,6 +33,7 @@ struct dg_hunt_thread {
 	const struct dg_call *call; /* which is this one */
 	bool away;         /* in a call that the kernel alone ends */
 	bool back;         /* and out of it */
+	bool unseen;       /* when it last gave the right away it was in libc's code, of which a replay has nothing */
 	bool timed;        /* turns: it has a timer, */
 	int32_t timer;     /* which is this one of the kernel's */
 	bool held;         /* its signals wait until it enters the engine again */

@@ -10,6 +10,7 @@ static uint32_t dg_tid(void)
 
 static __thread uint32_t dg_held; /* of the heap's locks: there is no heap */
 
+#include "wrap/turn.c"
 #include "wrap/real.c"
 #include "wrap/mutex.c"
 #include "wrap/lock.c"

@@ -47,6 +47,18 @@ static inline void dg_order_forget(void)
 	__asm__ volatile(""); /* so it is called, and not jumped to */
 }
 
+/* Takes the lock, or says that another thread has it. Not flockfile: one that waits leaves a mark in the lock.
+ * No turn ends in here: a replay is past the event then. */
+static inline bool dg_file_taken(FILE *file)
+{
+	bool taken;
+
+	dg_within_real = 1;
+	taken = DG_CALL(ftrylockfile)(file);
+	dg_within_real = 0;
+	return taken;
+}
+
 static DG_COLD void dg_file_lock(FILE *file, long site)
 {
 	/* In the place of the padding, for which gcc pushes any register: the mode. */
@@ -54,8 +66,7 @@ static DG_COLD void dg_file_lock(FILE *file, long site)
 
 	if (dg_mode == DG_MODE_REPLAY)
 		dg_engine(DG_OP_ORDER_BEGIN, (long)file, DG_FAMILY_NONE, 0, site, 0);
-	/* Not flockfile: one that waits leaves a mark in the lock. */
-	while (DG_CALL(ftrylockfile)(file))
+	while (dg_file_taken(file))
 		dg_engine(DG_OP_ORDER_WAIT, (long)file, 0, 0, 0, 0);
 	if (dg_mode == DG_MODE_RECORD)
 		dg_engine(DG_OP_ORDER_BEGIN, (long)file, DG_FAMILY_NONE, 0, site, 0);

@@ -88,15 +88,6 @@ static int dg_acquire_unknown(dg_attempt *attempt, void *variable, const struct 
 	return result;
 }
 
-/* The thread is in a real function, which a replay does not call. */
-static __thread uint32_t dg_within_real __attribute__((tls_model("initial-exec")));
-
-/* libc's code is the recorder's own then: the heap's, or what a replay has not. */
-bool dg_turn_may_end(void)
-{
-	return !dg_held && !dg_within_real;
-}
-
 /* A call of the real function that is an event, but for a replay, which takes
  * the result from there, and so many bytes of the object: call is not evaluated
  * then. */

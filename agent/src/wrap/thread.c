@@ -103,12 +103,14 @@ static int dg_create(pthread_t *to, const pthread_attr_t *attr, void *(*begins)(
 	dg_load_unwinder();
 	dg_creation_of(&c, &own);
 	error = (int)dg_engine(DG_OP_CREATE_BEGIN, (long)&c, site, 0, 0, 0);
+	dg_within_real = 1; /* what libc does here depends on when the kernel says that a thread has ended */
 	for (uint64_t i = 0; i < c.reaps; i++)
 		DG_CALL(pthread_join)((pthread_t)c.reap_pointer[i], NULL);
 	if (!error) {
 		dg_creation_attr(&c, &own);
 		error = DG_CALL(pthread_create)(to, &own, begins, (void *)c.index);
 	}
+	dg_within_real = 0;
 	dg_engine(DG_OP_CREATE_END, (long)&c, error, site, error ? 0 : (long)*to, 0);
 	if (!attr)
 		pthread_attr_destroy(&own);
