@@ -109,6 +109,8 @@ static void dg_hunt_operation(struct dg_frame *f)
 {
 	uint64_t op = f->rdi, how = f->rcx;
 
+	if (op == DG_OP_REAL)
+		dg_place_real = true;
 	dg_hunt_passed(dg_me, false);
 	dg_hunt_before(f);
 	if (dg_by_turns && op == DG_OP_CREATE_BEGIN)

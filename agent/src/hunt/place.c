@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <time.h>
 
-#define DG_TURN_PATIENCE 50000000ull /* ns without an event, after which a state that is not all known must do */
+#define DG_TURN_PATIENCE 50000000ull /* ns of the processor without an event, after which a state that is not all known must do */
 #define DG_PLACE_DIGESTED (64ull << 20) /* replay/breakpoint/place.go allows for stacks as well */
 #define DG_PLACE_SHARE 10u /* at most one part in so many of the time goes into digests */
 #define DG_PLACE_RANGES 1024u
@@ -30,6 +30,9 @@ struct dg_place {
 };
 
 static struct dg_place dg_place_now; /* of whoever has the right to run */
+/* A real function was called. glibc and the kernel leave marks in its objects of threads that wait or have died, and
+ * a replay, which does not call it, has none. */
+static bool dg_place_real;
 
 static void dg_place_hole(struct dg_place *p, uint64_t address, uint64_t length)
 {
@@ -157,7 +160,7 @@ static void dg_place_find(struct dg_place *p, const struct dg_rthread *me, uint6
 {
 	p->ranges = (struct dg_signal_ranges){ .range = p->list, .most = DG_PLACE_RANGES };
 	p->hole_count = 0;
-	p->unknown = false;
+	p->unknown = dg_place_real;
 	p->budget = DG_PLACE_DIGESTED;
 	p->ranges.range[p->ranges.count++] = dg_live_stack(me, sp);
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++) {
@@ -247,6 +250,7 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 {
 	struct dg_hunt *h = DG_HUNT;
 	static uint64_t last, cost; /* of the last state, ns */
+	static uint64_t put_off, since; /* the last turn whose end came here, and ns of the processor when it did so first */
 	uint64_t began;
 	struct dg_place *place = &dg_place_now;
 	struct dg_event *e;
@@ -258,7 +262,11 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 		return;
 	}
 	dg_place_find(place, me, f->rsp);
-	if (place->unknown && h->clock - h->turn_began < DG_TURN_PATIENCE) {
+	if (put_off != h->turn) {
+		put_off = h->turn;
+		since = began;
+	}
+	if (place->unknown && began - since < DG_TURN_PATIENCE) {
 		h->put_off++;
 		h->turn_over = 1;
 		dg_turns_set(me, DG_TURN_PATIENCE);

@@ -220,7 +220,7 @@ static int dg_mutex_real(struct dg_mutex *m, uint64_t site, enum dg_sync how, co
 	int result = 0;
 
 	if (!dg_replays())
-		result = dg_mutex_real_lock(m, how, until);
+		result = DG_WITHIN_REAL(dg_mutex_real_lock(m, how, until));
 	if (!dg_me)
 		return result;
 	result = (int)dg_engine(DG_OP_REAL, DG_EV_MUTEX, (long)m, (long)site, result, 0);
@@ -304,8 +304,9 @@ DG_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct times
 
 static int dg_mutex_unlock_kind(struct dg_mutex *m)
 {
+	/* In a replay no thread waits, so none is woken. */
 	if (dg_mutex_is_real(m))
-		return dg_real.pthread_mutex_unlock((pthread_mutex_t *)m);
+		return DG_WITHIN_REAL(dg_real.pthread_mutex_unlock((pthread_mutex_t *)m));
 	if ((dg_mutex_counts(m) || dg_mutex_checks(m)) && !dg_mutex_mine(m))
 		return EPERM;
 	if (dg_mutex_counts(m) && --m->count)

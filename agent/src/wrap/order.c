@@ -51,12 +51,7 @@ static inline void dg_order_forget(void)
  * No turn ends in here: a replay is past the event then. */
 static inline bool dg_file_taken(FILE *file)
 {
-	bool taken;
-
-	dg_within_real = 1;
-	taken = DG_CALL(ftrylockfile)(file);
-	dg_within_real = 0;
-	return taken;
+	return DG_WITHIN_REAL(DG_CALL(ftrylockfile)(file));
 }
 
 static DG_COLD void dg_file_lock(FILE *file, long site)

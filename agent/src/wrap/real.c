@@ -94,11 +94,8 @@ static int dg_acquire_unknown(dg_attempt *attempt, void *variable, const struct 
 #define DG_REAL_EVENT(kind, object, bytes, site, call)                                                                        \
 	({                                                                                                             \
 		int dg_result = 0;                                                                                     \
-		if (!dg_replays()) {                                                                                   \
-			dg_within_real = 1;                                                                            \
-			dg_result = (call);                                                                            \
-			dg_within_real = 0;                                                                            \
-		}                                                                                                      \
+		if (!dg_replays())                                                                                     \
+			dg_result = DG_WITHIN_REAL(call);                                                              \
 		if (dg_me)                                                                                             \
 			dg_result = (int)dg_engine(DG_OP_REAL, (kind), (long)(object), (long)(site), dg_result,        \
 						   (bytes));                                                           \

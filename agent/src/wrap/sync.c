@@ -217,7 +217,7 @@ DG_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 		return dg_real.pthread_cond_signal(cond);
 	/* In a replay no thread waits, though the variable may say so. */
 	if (dg_cond_is_real(c))
-		return dg_replays() ? 0 : dg_real.pthread_cond_signal(cond);
+		return dg_replays() ? 0 : DG_WITHIN_REAL(dg_real.pthread_cond_signal(cond));
 	__atomic_add_fetch(&c->sequence, 1, __ATOMIC_SEQ_CST);
 	return dg_wake(&c->sequence, 1);
 }
@@ -229,7 +229,7 @@ DG_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 	if (!dg_sync_ours)
 		return dg_real.pthread_cond_broadcast(cond);
 	if (dg_cond_is_real(c))
-		return dg_replays() ? 0 : dg_real.pthread_cond_broadcast(cond);
+		return dg_replays() ? 0 : DG_WITHIN_REAL(dg_real.pthread_cond_broadcast(cond));
 	__atomic_add_fetch(&c->sequence, 1, __ATOMIC_SEQ_CST);
 	return dg_wake(&c->sequence, INT_MAX);
 }
