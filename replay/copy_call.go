@@ -136,7 +136,7 @@ func (x *Copy) enter(call *Call, regs ptrace.Registers, extended []byte) (sp uin
 		return 0, fmt.Errorf("replay: the stack of thread %d: %w", x.thread.Index, err)
 	}
 	regs.Rip, regs.Rsp, regs.Rax = uint64(call.Function), sp, uint64(len(call.Vectors))
-	regs.Eflags &^= flagDirection | unixFlagTrap | tracee.FlagResume
+	regs.Eflags &^= flagDirection | ptrace.FlagTrap | ptrace.FlagResume
 	for i, slot := range []*uint64{&regs.Rdi, &regs.Rsi, &regs.Rdx, &regs.Rcx, &regs.R8, &regs.R9} {
 		if i < len(call.Integers) {
 			*slot = call.Integers[i]
