@@ -265,8 +265,12 @@ func (x *probe) takeOut() error {
 
 // unmap unmaps the memory of the probe. The thread is stopped.
 func (x *probe) unmap(t *tracee.Thread) error {
-	if result, err := ptrace.SystemCall(t.TID, unix.SYS_MUNMAP, x.page, probePages*tracee.PageSize); err != nil || result != 0 {
-		return fmt.Errorf("replay: the memory of a probe: %w", errors.Join(err, unix.Errno(-result)))
+	result, err := ptrace.SystemCall(t.TID, unix.SYS_MUNMAP, x.page, probePages*tracee.PageSize)
+	if err == nil {
+		err = ptrace.ResultError(result)
+	}
+	if err != nil {
+		return fmt.Errorf("replay: the memory of a probe: %w", err)
 	}
 	return nil
 }
