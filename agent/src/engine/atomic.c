@@ -282,9 +282,11 @@ static const struct dg_point_stub *dg_atomic_of(const struct dg_frame *f)
 /* Its holder executes one instruction. */
 static void dg_line_lock(uint32_t *word)
 {
-	for (uint32_t i = 1; __atomic_fetch_or(word, DG_LINE_LOCKED, __ATOMIC_ACQUIRE) & DG_LINE_LOCKED; i++)
+	uint32_t looks = 0;
+
+	while (__atomic_fetch_or(word, DG_LINE_LOCKED, __ATOMIC_ACQUIRE) & DG_LINE_LOCKED)
 		while (__atomic_load_n(word, __ATOMIC_RELAXED) & DG_LINE_LOCKED)
-			if (i++ % DG_LINE_SPINS)
+			if (++looks % DG_LINE_SPINS)
 				__builtin_ia32_pause();
 			else
 				dg_sys0(SYS_sched_yield);
@@ -317,7 +319,7 @@ static void dg_atomic_entered(struct dg_frame *f)
 			dg_point_take(me, e);
 		else
 			dg_point_reached();
-		*word = 0 | DG_LINE_LOCKED;
+		*word = DG_LINE_LOCKED;
 		return;
 	}
 	dg_thread_start();
