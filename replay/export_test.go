@@ -1,6 +1,10 @@
 package replay
 
-import "diagnose/evidence"
+import (
+	"golang.org/x/sys/unix"
+
+	"diagnose/evidence"
+)
 
 // Write changes the memory of a stopped process.
 func Write(s *Stopped, addr evidence.Addr, p []byte) error {
@@ -23,4 +27,14 @@ func (a atEnd) parts() parts {
 	p := a.Request.parts()
 	p.AtEnd = a.do
 	return p
+}
+
+// EndProcesses ends the processes of the checkpoints, which are kept.
+func (k *Kept) EndProcesses() error {
+	for _, x := range k.list {
+		if err := unix.Kill(x.copied.PID(), unix.SIGKILL); err != nil {
+			return err
+		}
+	}
+	return nil
 }

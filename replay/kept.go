@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -40,6 +41,8 @@ type kept struct {
 	*Checkpoint
 	of       *scope
 	position uint64
+	// lost: its process cannot be copied any more.
+	lost bool
 }
 
 // ReplayCounts are the replays of a diagnosis.
@@ -115,7 +118,26 @@ func (k *Kept) run(ctx context.Context, rec *record.Recording, p parts) (*Result
 	}
 	result, err := k.count(&p, func() (*Result, error) { return run(ctx, rec, p) })
 	k.adopt(p.leaving, result, err)
+	if refused := (*copyError)(nil); errors.As(err, &refused) && ctx.Err() == nil {
+		k.giveUp(from)
+		p.from, p.leaving = nil, nil
+		return k.count(&p, func() (*Result, error) { return run(ctx, rec, p) })
+	}
 	return result, err
+}
+
+// copyError says that the process of a checkpoint could not be copied. Nothing was observed then.
+type copyError struct{ err error }
+
+func (e *copyError) Error() string { return e.err.Error() }
+
+func (e *copyError) Unwrap() error { return e.err }
+
+// giveUp has no other replay begin at a checkpoint.
+func (k *Kept) giveUp(x *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x.lost = true
 }
 
 // count counts a replay.
@@ -144,7 +166,7 @@ func (k *Kept) begin(at *scope) *kept {
 	}
 	var best *kept
 	for _, x := range k.list {
-		if x.of.equals(at) && (best == nil || x.position > best.position) && at.mayBegin(x.Checkpoint) {
+		if !x.lost && x.of.equals(at) && (best == nil || x.position > best.position) && at.mayBegin(x.Checkpoint) {
 			best = x
 		}
 	}

@@ -108,6 +108,30 @@ func showsTheSame(t *testing.T, rec *record.Recording) {
 	}
 }
 
+// A replay is whole if the process of its checkpoint has ended.
+func TestKeptLost(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/record/basic/wait.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := open(t, p.Record(t).Dir)
+	ctx, kept := replay.KeepCheckpoints(t.Context(), replay.MostKept)
+	defer kept.Close()
+	moments := someMoments(t, rec, 20)
+	at := moments[len(moments)-2]
+	result, err := replay.Run(ctx, rec, replay.PlainRequest{Verify: true})
+	identical(t, "the replay that leaves checkpoints", result, err)
+	if err := kept.EndProcesses(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := look(t, ctx, rec, at), look(t, t.Context(), rec, at); got != want {
+		t.Errorf("after a lost checkpoint %+v\nfrom the start %+v", got, want)
+	}
+	if c := kept.Counts(); c.Whole != 2 || c.Continued != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Without room for checkpoints, and after Close, every replay is whole. So is one for whose process no checkpoint is possible.
 func TestKeptRefused(t *testing.T) {
 	for name, most := range map[string]int{"basic/wait": 0, "syscalls/shared": replay.MostKept} {

@@ -285,7 +285,12 @@ type beginning struct{ make, run func() error }
 
 func (c *controller) begins() beginning {
 	if from := c.request.from; from != nil {
-		return beginning{func() error { return c.copyProcess(from) }, func() error { return c.continueFrom(from) }}
+		return beginning{func() error {
+			if err := c.copyProcess(from); err != nil {
+				return &copyError{err}
+			}
+			return nil
+		}, func() error { return c.continueFrom(from) }}
 	}
 	return beginning{c.start, func() error {
 		first := c.Threads[c.PID]

@@ -207,6 +207,6 @@ func (c *controller) leaveCheckpoint(t *tracee.Thread, position uint64) error {
 	if err != nil {
 		return err
 	}
-	l.left = append(l.left, &kept{x, l.scope, position})
+	l.left = append(l.left, &kept{Checkpoint: x, of: l.scope, position: position})
 	return nil
 }

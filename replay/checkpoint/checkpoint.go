@@ -128,6 +128,9 @@ func restoreText(p *tracee.Process, pid int, text []tracee.Words) error {
 	return nil
 }
 
+// PID is the process that has the state.
+func (c *Checkpoint) PID() int { return c.keeper.pid }
+
 // Close gives up the checkpoint.
 func (c *Checkpoint) Close() { c.keeper.close() }
 
