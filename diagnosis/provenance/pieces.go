@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"slices"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image/x86"
@@ -12,6 +14,9 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 	f.link(Stored, last.At, l)
 	if f.broken(last) {
 		return l, 0, false
+	}
+	if at, ok := f.updated(l, n); ok {
+		return l, at + 1, true
 	}
 	var whole byteSource
 	for i := range l.Size {
@@ -30,6 +35,40 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 	}
 	next.Size = l.Size
 	return next, at, true
+}
+
+// updated is the step that stored all of a word, if later stores only put some of its bytes back with bits changed, as those of bit
+// fields do.
+func (f *follower) updated(l flow.Location, n int) (stored int, ok bool) {
+	const mostUpdates = 16
+	for range mostUpdates {
+		d := f.trace.Define(l, n)
+		if d.At < 0 || d.Part == l {
+			return d.At, d.At >= 0
+		}
+		if !f.madeOf(d.Part, d.Part.Addr, n, maxUpdate) {
+			return 0, false
+		}
+		n = d.At
+	}
+	return 0, false
+}
+
+// maxUpdate bounds the instructions between a load and the store of the value that was made of it.
+const maxUpdate = 8
+
+// madeOf reports whether the value that bytes have before step n was made of the memory at an address.
+func (f *follower) madeOf(l flow.Location, addr evidence.Addr, n, depth int) bool {
+	d := f.trace.Define(l, n)
+	if d.At < 0 || depth == 0 || f.trace.Step(d.At).Library {
+		return false
+	}
+	return slices.ContainsFunc(values(d), func(from flow.Location) bool {
+		if from.Space == transfer.Memory {
+			return addr >= from.Addr && addr < from.Addr+evidence.Addr(from.Size)
+		}
+		return f.madeOf(from, addr, d.At, depth-1)
+	})
 }
 
 // byteSource is what a byte was copied from, as it is before a step. Of a register, made is the step that gave it its value.

@@ -51,7 +51,7 @@ func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) 
 	}
 	s.control(n)
 	s.run(&s.near)
-	if len(s.constants) == 1 && !s.others && len(s.out.Broken) == 0 && s.straight(s.constants[0]) {
+	if len(s.constants) == 1 && !s.others && len(s.out.Broken) == 0 && s.decides(s.constants[0]) && s.straight(s.constants[0]) {
 		s.out.Set = s.setBy(s.constants[0])
 	}
 	s.run(&s.far)
@@ -317,6 +317,13 @@ func (s *slice) brokenAt(n int) {
 			s.out.Broken = append(s.out.Broken, s.way)
 		}
 	}
+}
+
+// decides reports whether a constant may have decided anything: that the program ends with a status which its call of exit has in itself
+// says nothing.
+func (s *slice) decides(n int) bool {
+	o := s.trace.Step(n).Inst.Operands
+	return len(s.decided) > 0 || len(o) > 0 && o[0].IsMemory
 }
 
 // straight reports whether the program's own code did not branch between a step and the first of the branches that decided: with a branch,
