@@ -111,13 +111,19 @@ func (b *breaks) remove() error {
 	return nil
 }
 
+// fetched reports whether a fault is one of fetching the instruction itself.
+func fetched(s *tracee.SignalStop) bool {
+	info, ok := siginfo.Parse(s.Info[:])
+	return ok && info.HasAddr && uint64(info.Addr) == s.Regs.Rip
+}
+
 // breakTrap handles the stop at a break.
 func (c *controller) breakTrap(t *tracee.Thread, s *tracee.SignalStop) (bool, error) {
 	pc := s.Regs.Rip
 	switch {
 	case s.Signal == unix.SIGTRAP && s.Code == siginfo.Kernel:
 		pc -= uint64(len(trapInstruction))
-	case s.Signal == unix.SIGSEGV && s.Code > 0 && c.breaks.placed[pc]: // a trap in memory that is not executable
+	case s.Signal == unix.SIGSEGV && c.breaks.placed[pc] && fetched(s): // a trap in memory that is not executable
 	default:
 		return false, nil
 	}

@@ -28,7 +28,7 @@ func TestValues(t *testing.T) {
 		{name: "read_behind", kind: evidence.CauseHeapOverflow, proof: evidence.Replayed, summary: "8 bytes past the end of an object of 128 bytes allocated in main"},
 		{name: "read_outside", variable: "i", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "reads cells[4], and cells has 4 elements"},
 		{name: "unchecked_result", kind: evidence.CauseBadValue, summary: "returned NULL; add (unchecked_result.c:25) uses it unchecked"},
-		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "from the stack below its own frame"},
+		{name: "dead_frame", variable: "current->counter", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "enter (dead_frame.c:17) hands out the address of c, and main (dead_frame.c:33) reads there"},
 		{name: "middle_link", proof: evidence.Proved, kind: evidence.CauseOverwritten, summary: "put (middle_link.c:17)"},
 		{name: "long_run", variable: "numbers[63]", kind: evidence.CauseBadValue, proof: evidence.Proved, summary: "prepare (long_run.c:13)"},
 		{name: "handled_loop", kind: evidence.CauseBadValue, proof: evidence.Replayed, summary: "the loop at shift (handled_loop.c:16)"},

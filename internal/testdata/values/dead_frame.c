@@ -14,7 +14,7 @@ static struct context *current;
 __attribute__((noinline)) static void enter(const char *name, int *counter)
 {
 	struct context c = { name, counter };
-	current = &c;
+	current = &c; // WANT
 }
 
 __attribute__((noinline)) static int work(int n)
@@ -30,7 +30,7 @@ int main(void)
 	int counter = 0;
 	enter("job", &counter);
 	int result = work(77);
-	++*current->counter; // WANT
+	++*current->counter;
 	printf("%d %d\n", counter, result);
 	return 0;
 }
