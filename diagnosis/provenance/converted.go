@@ -15,14 +15,13 @@ func (f *follower) converted(entered int) {
 		return
 	}
 	text := flow.Memory(evidence.Addr(f.trace.Register(entered, x86.RDI)), 1)
-	inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+	inner := f.inner()
 	if number, at, ok := f.printed(text, entered); ok {
 		inner.follow(number, at)
 	} else if inner.follow(text, entered); inner.way.End != Input {
 		return
 	}
-	inner.way.Links = append(f.way.Links, inner.way.Links...)
-	*f.way = *inner.way
+	f.continueOn(inner.way)
 }
 
 // formats are the functions of the C library that write numbers as text into memory, with the place of the first argument after the

@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"iter"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image"
@@ -51,33 +53,51 @@ func (f *follower) declared(n, k int) *Declared {
 }
 
 func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
-	for range mostSteps {
-		d := f.trace.Define(l, n)
-		switch d.Kind {
-		case flow.Copied:
-			from := d.From[0]
-			if from.Size < 8 {
-				return nil
-			}
-			if from.Space == transfer.General && x86.Reg(from.Num) == x86.RSP {
-				return f.addressed(d, user)
-			}
-			l, n = from, d.At
+	for d := range f.pointerWay(l, n) {
+		if d.Kind == flow.Copied && !ofStackPointer(d) {
 			continue
-		case flow.Constant, flow.Computed:
-		default:
-			return nil
 		}
 		if v := f.addressed(d, user); v != nil {
 			return v
 		}
-		next, ok := f.pointerOf(d)
-		if !ok {
-			return nil
-		}
-		l, n = next, d.At
 	}
 	return nil
+}
+
+// pointerWay are the definitions that a pointer came through, by copies and by additions of numbers, the latest first. The last may be the
+// one that made it of a constant, or of the stack pointer.
+func (f *follower) pointerWay(l flow.Location, n int) iter.Seq[flow.Definition] {
+	return func(yield func(flow.Definition) bool) {
+		for range mostSteps {
+			d := f.trace.Define(l, n)
+			switch d.Kind {
+			case flow.Copied:
+				if d.From[0].Size < 8 {
+					return
+				}
+			case flow.Constant, flow.Computed:
+			default:
+				return
+			}
+			if !yield(d) || ofStackPointer(d) {
+				return
+			}
+			if d.Kind == flow.Copied {
+				l, n = d.From[0], d.At
+				continue
+			}
+			next, ok := f.pointerOf(d)
+			if !ok {
+				return
+			}
+			l, n = next, d.At
+		}
+	}
+}
+
+// ofStackPointer reports whether a definition is a copy of the stack pointer.
+func ofStackPointer(d flow.Definition) bool {
+	return d.Kind == flow.Copied && d.From[0].Space == transfer.General && x86.Reg(d.From[0].Num) == x86.RSP
 }
 
 // addressed is the variable whose address a step made, as a constant or from the frame's; nil: it made none, or made it in the function
@@ -87,15 +107,20 @@ func (f *follower) addressed(d flow.Definition, user string) *Declared {
 	if s.Inst == nil || d.Part.Size < 8 || !f.program.Own(s.PC) || !makesAddress(s.Inst) {
 		return nil
 	}
-	v, known := f.value(d.Part, d.At+1)
-	if !known {
-		return nil
-	}
-	variable := f.program.Declared(s.PC, func(r x86.Reg) uint64 { return f.trace.Register(d.At, r) }, evidence.Addr(v))
+	variable := f.pointed(d)
 	if variable == nil || f.program.Function(s.PC) == user && !(variable.Single && variable.Static) {
 		return nil
 	}
 	return variable
+}
+
+// pointed is the variable that begins at the address which a step made; nil: none is known.
+func (f *follower) pointed(d flow.Definition) *Declared {
+	v, known := f.value(d.Part, d.At+1)
+	if !known {
+		return nil
+	}
+	return f.program.Declared(f.trace.Step(d.At).PC, func(r x86.Reg) uint64 { return f.trace.Register(d.At, r) }, evidence.Addr(v))
 }
 
 // makesAddress reports whether an instruction makes an address of a constant alone, or of one and the frame's.

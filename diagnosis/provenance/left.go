@@ -15,59 +15,38 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 		return false
 	}
 	for _, pointer := range f.pointers(n, k) {
-		made, way := f.addressMade(pointer, n)
-		if made < 0 {
+		if x86.Reg(pointer.Num) == x86.RBP && ofStackPointer(f.trace.Define(pointer, n)) {
+			continue // the frame pointer of a function that has not returned (System V ABI, 3.2.1: it is restored)
+		}
+		made, way, ok := f.addressMade(pointer, n)
+		if !ok {
 			continue
 		}
-		returned := f.returnFrom(made, n, l.Addr)
+		returned := f.returnFrom(made.At, n, l.Addr)
 		if returned < 0 {
 			continue
 		}
 		w := f.way
 		w.AccessPC, w.access, w.Write = f.ownPlace(n), n, f.trace.Step(n).Inst.Operands[k].Access.Writes()
-		w.Declared = f.variable(made)
-		f.end(Left, f.handedOut(made, returned, way))
+		w.Declared = f.pointed(made)
+		f.end(Left, f.handedOut(made.At, returned, way))
 		return true
 	}
 	return false
 }
 
-// addressMade is the step at which a function made an address in its frame, from which a pointer was derived; -1: it is none. way are the
+// addressMade is where a function made an address in its frame, from which a pointer was derived; ok is false if it is none. way are the
 // stores of the pointer since, the latest first.
-func (f *follower) addressMade(l flow.Location, n int) (made int, way []int) {
-	for range mostSteps {
-		d := f.trace.Define(l, n)
-		switch d.Kind {
-		case flow.Copied:
-			from := d.From[0]
-			if from.Size < 8 {
-				return -1, nil
-			}
-			if from.Space == transfer.General && x86.Reg(from.Num) == x86.RSP {
-				return d.At, way
-			}
-			if d.Part.Space == transfer.Memory {
-				way = append(way, d.At)
-			}
-			l, n = from, d.At
-		case flow.Computed:
-			s := f.trace.Step(d.At)
-			if s.Inst == nil || d.Part.Size < 8 {
-				return -1, nil
-			}
-			if makesAddress(s.Inst) {
-				return d.At, way
-			}
-			next, ok := f.pointerOf(d)
-			if !ok {
-				return -1, nil
-			}
-			l, n = next, d.At
-		default:
-			return -1, nil
+func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, way []int, ok bool) {
+	for d := range f.pointerWay(l, n) {
+		switch {
+		case ofStackPointer(d), d.Kind == flow.Computed && d.Part.Size == 8 && makesAddress(f.trace.Step(d.At).Inst):
+			return d, way, true
+		case d.Kind == flow.Copied && d.Part.Space == transfer.Memory:
+			way = append(way, d.At)
 		}
 	}
-	return -1, nil
+	return made, nil, false
 }
 
 // returnFrom is the last step at which a function returned whose frame an address is in, of those between the step that made the
@@ -78,9 +57,7 @@ func (f *follower) returnFrom(made, used int, addr evidence.Addr) int {
 	}
 	found := -1
 	for n := f.trace.Previous(used); n > made; n = f.trace.Previous(n) {
-		// The return address is above the frame.
-		s, sp := f.trace.Step(n), f.trace.Register(n, x86.RSP)
-		if s.Inst != nil && s.Inst.Flow == x86.FlowReturn && sp > uint64(addr) && sp-uint64(addr) < mostStack && sp >= f.trace.Register(made, x86.RSP) {
+		if f.leaves(n, addr) && f.trace.Register(n, x86.RSP) >= f.trace.Register(made, x86.RSP) {
 			found = n
 		}
 	}
@@ -101,19 +78,4 @@ func (f *follower) handedOut(made, returned int, way []int) int {
 		}
 	}
 	return made
-}
-
-// variable is the one whose address a step made; nil: it is not known.
-func (f *follower) variable(made int) *Declared {
-	s := f.trace.Step(made)
-	for k := range s.Inst.Operands {
-		if o := &s.Inst.Operands[k]; !o.IsMemory && !o.IsImm && o.Access.Writes() && o.Reg.General() {
-			v, known := f.value(flow.Register(s.Thread, o.Reg, 8), made+1)
-			if !known {
-				return nil
-			}
-			return f.program.Declared(s.PC, func(r x86.Reg) uint64 { return f.trace.Register(made, r) }, evidence.Addr(v))
-		}
-	}
-	return nil
 }

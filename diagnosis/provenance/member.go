@@ -27,7 +27,7 @@ func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 	}
 	f.end(Outside, n)
 	if f.depth < mostDepth {
-		inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+		inner := f.inner()
 		inner.link(Offset, n, index)
 		inner.follow(index, n)
 		w.Led = inner.way

@@ -312,7 +312,7 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 	inside := func(v uint64) bool {
 		return evidence.Addr(v) >= object.Addr && evidence.Addr(v) <= object.Addr+evidence.Addr(object.Size)
 	}
-	inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+	inner := f.inner()
 	if entered := f.sized(n); entered >= 0 && inside(f.trace.Register(entered, x86.RDI)) {
 		length := flow.Register(thread, x86.RDX, 8)
 		inner.link(Offset, entered, length)

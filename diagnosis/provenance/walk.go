@@ -126,6 +126,17 @@ type follower struct {
 	pieced int
 }
 
+// inner makes a way within this one.
+func (f *follower) inner() *follower {
+	return &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+}
+
+// continueOn ends the way as an inner one does, after the links so far.
+func (f *follower) continueOn(w *Way) {
+	w.Links = append(f.way.Links, w.Links...)
+	*f.way = *w
+}
+
 // The bounds of a way.
 const (
 	mostSteps = 100_000 // definitions
@@ -292,15 +303,19 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 		return false
 	}
 	for n := used; n > d.At; n = f.trace.Previous(n) {
-		// The return address of the frame that has the memory is above it, on the same stack.
-		s, above := f.trace.Step(n), f.trace.Register(n, x86.RSP)-uint64(d.Part.Addr)
-		if s.Inst != nil && s.Inst.Flow == x86.FlowReturn && above > 0 && above < mostStack {
+		if f.leaves(n, d.Part.Addr) {
 			f.way.AccessPC = f.ownPlace(used)
 			f.end(Unset, d.At)
 			return true
 		}
 	}
 	return false
+}
+
+// leaves reports whether a step returns from a frame that has an address: the return address is above it, on the same stack.
+func (f *follower) leaves(n int, addr evidence.Addr) bool {
+	s, above := f.trace.Step(n), f.trace.Register(n, x86.RSP)-uint64(addr)
+	return s.Inst != nil && s.Inst.Flow == x86.FlowReturn && above > 0 && above < mostStack
 }
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.
@@ -367,7 +382,7 @@ func (f *follower) either(from []flow.Location, n int) bool {
 	}
 	var ways [2]*Way
 	for i, l := range from {
-		inner := &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+		inner := f.inner()
 		inner.follow(l, n)
 		ways[i] = inner.way
 	}
@@ -379,8 +394,7 @@ func (f *follower) either(from []flow.Location, n int) bool {
 	default:
 		return false
 	}
-	next.Links = append(f.way.Links, next.Links...)
-	*f.way = *next
+	f.continueOn(next)
 	return true
 }
 
