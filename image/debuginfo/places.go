@@ -241,11 +241,24 @@ const mostSourceFiles = 1 << 16
 // SourceFiles returns the names of the source files that line tables mention, as the compiler
 // recorded them, in ascending order.
 func (i *Info) SourceFiles() ([]string, error) {
-	units, err := i.main.units()
+	seen := map[string]bool{}
+	err := i.lineFiles(func(f *lineFile) {
+		if len(seen) < mostSourceFiles && f.path != "" {
+			seen[f.path] = true
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// lineFiles calls visit with the files of the line tables of units with code. Unreadable units are added to Problems.
+func (i *Info) lineFiles(visit func(*lineFile)) error {
+	units, err := i.main.units()
+	if err != nil {
+		return err
+	}
 	for _, u := range units {
 		if !u.hasCode() {
 			continue
@@ -257,13 +270,11 @@ func (i *Info) SourceFiles() ([]string, error) {
 		if table == nil {
 			continue
 		}
-		for _, f := range table.header.files {
-			if len(seen) < mostSourceFiles && f.path != "" {
-				seen[f.path] = true
-			}
+		for k := range table.header.files {
+			visit(&table.header.files[k])
 		}
 	}
-	return slices.Sorted(maps.Keys(seen)), nil
+	return nil
 }
 
 // SourceFile is a source file of the program by its full path. MD5 is that of its text, as DWARF 5 has it; nil: it is not known.
@@ -275,31 +286,15 @@ type SourceFile struct {
 // SourceFilesNamed returns the files of units with code whose paths end with a name, in any order. Unreadable units are added to
 // Problems.
 func (i *Info) SourceFilesNamed(base string) ([]SourceFile, error) {
-	units, err := i.main.units()
-	if err != nil {
-		return nil, err
-	}
 	var list []SourceFile
-	for _, u := range units {
-		if !u.hasCode() {
-			continue
+	err := i.lineFiles(func(f *lineFile) {
+		x := SourceFile{f.path, f.md5}
+		same := func(y SourceFile) bool { return y.Path == x.Path && bytes.Equal(y.MD5, x.MD5) }
+		if path.Base(f.path) == base && len(list) < mostSourceFiles && !slices.ContainsFunc(list, same) {
+			list = append(list, x)
 		}
-		table, err := u.lines()
-		if err != nil {
-			i.problem(err)
-		}
-		if table == nil {
-			continue
-		}
-		for _, f := range table.header.files {
-			x := SourceFile{f.path, f.md5}
-			same := func(y SourceFile) bool { return y.Path == x.Path && bytes.Equal(y.MD5, x.MD5) }
-			if path.Base(f.path) == base && len(list) < mostSourceFiles && !slices.ContainsFunc(list, same) {
-				list = append(list, x)
-			}
-		}
-	}
-	return list, nil
+	})
+	return list, err
 }
 
 // Functions calls visit with each function that has code, in the order of the units, until it
