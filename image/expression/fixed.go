@@ -129,11 +129,7 @@ func (x *fixing) variable(name string) (f fixed, found, ok bool) {
 	case err != nil || m == nil:
 		return fixed{}, err != nil, false
 	case m.constant != nil:
-		v := uint64(0)
-		for i, b := range m.constant {
-			v |= uint64(b) << (8 * i)
-		}
-		return made(m.typ, formula.Number(v)), true, len(m.constant) <= 8
+		return made(m.typ, formula.Number(littleEndian(m.constant))), true, len(m.constant) <= 8
 	case m.module != x.place.module: // it may be loaded elsewhere at times
 		return fixed{}, true, false
 	}
@@ -328,9 +324,7 @@ func (x *fixing) size(n node) (fixed, bool) {
 	if err != nil || len(data) != 8 {
 		return fixed{}, false
 	}
-	s := scalar{size: 8}
-	s.set(data)
-	return made(o.Type, formula.Number(s.bits)), true
+	return made(o.Type, formula.Number(littleEndian(data))), true
 }
 
 func (x *fixing) cast(n *cast) (fixed, bool) {

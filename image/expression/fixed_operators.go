@@ -136,11 +136,7 @@ func equalBytes(at *formula.Node, want []byte) *formula.Node {
 	for size > len(want) {
 		size /= 2
 	}
-	v := uint64(0)
-	for i, b := range want[:size] {
-		v |= uint64(b) << (8 * i)
-	}
-	equal := formula.Of(formula.Equal, loadOf(at, int64(size)), formula.Number(v))
+	equal := formula.Of(formula.Equal, loadOf(at, int64(size)), formula.Number(littleEndian(want[:size])))
 	if size == len(want) {
 		return equal
 	}

@@ -75,9 +75,7 @@ func (e *evaluation) load(x operand) (scalar, error) {
 }
 
 func (s *scalar) set(data []byte) {
-	var wide [8]byte
-	copy(wide[:], data)
-	s.bits = binary.LittleEndian.Uint64(wide[:])
+	s.bits = littleEndian(data)
 	if s.class != floating {
 		s.bits = extend(s.bits, s.size, s.signed)
 		return
@@ -345,4 +343,11 @@ func (e *evaluation) compareText(op string, x, y operand) (operand, error) {
 	}
 	equal := whole && have == string(y.text)
 	return e.truthValue(equal == (op == "==")), nil
+}
+
+// littleEndian is the number whose lowest bytes are these; at most 8 count.
+func littleEndian(data []byte) uint64 {
+	var wide [8]byte
+	copy(wide[:], data)
+	return binary.LittleEndian.Uint64(wide[:])
 }
