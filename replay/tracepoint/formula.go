@@ -6,6 +6,7 @@ import (
 
 	"diagnose/image"
 	"diagnose/image/formula"
+	"diagnose/image/x86"
 	"diagnose/replay/inline"
 	"diagnose/replay/patch"
 )
@@ -17,10 +18,6 @@ type writer struct {
 	loads  []uint64
 	labels int
 }
-
-// hardware are the numbers of instructions for the general registers, by their DWARF numbers (System V ABI for x86-64, figure 3.36).
-var hardware = [...]byte{image.RAX: 0, image.RDX: 2, image.RCX: 1, image.RBX: 3, image.RSI: 6, image.RDI: 7, image.RBP: 5, image.RSP: 4,
-	image.R8: 8, image.R9: 9, image.R10: 10, image.R11: 11, image.R12: 12, image.R13: 13, image.R14: 14, image.R15: 15}
 
 // kept are the registers that the code uses, with the places of the program's values.
 var kept = map[byte]int{inline.HardAX: ownAX, inline.HardCX: ownCX, inline.HardDX: ownDX}
@@ -76,10 +73,10 @@ func (w *writer) compute(n *formula.Node, temp int) error {
 
 // register appends code for the program's value of a register.
 func (w *writer) register(number uint64) error {
-	if number >= uint64(len(hardware)) {
+	if number > uint64(x86.R15) {
 		return patch.ErrImpossible
 	}
-	r := hardware[number]
+	r := x86.Reg(number).Encoding()
 	if at, saved := kept[r]; saved {
 		w.OwnMemory(inline.OpLoad, inline.HardAX, at)
 		return nil
