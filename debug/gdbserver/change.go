@@ -173,9 +173,14 @@ func (s *Server) runChanged(steps uint32) (reply string, called bool, err error)
 		reply, err := s.runCopy(thread, steps != 0)
 		return reply, true, err
 	}
-	s.tellDropped(!bytes.Equal(f.general, recorded.general))
+	return "", false, s.drop(!bytes.Equal(f.general, recorded.general))
+}
+
+// drop gives up the copy. registers: some were changed.
+func (s *Server) drop(registers bool) error {
+	s.tellDropped(registers)
 	s.calling = false
-	return "", false, s.Session.Discard()
+	return s.Session.Discard()
 }
 
 // isCalled reports whether a thread is about to execute a function that returns to a breakpoint of gdb's.

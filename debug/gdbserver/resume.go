@@ -111,9 +111,7 @@ func (s *Server) backward(how string) (string, error) {
 		return "", err
 	}
 	if changed != 0 {
-		s.tellDropped(true)
-		s.calling = false
-		if err := s.Session.Discard(); err != nil {
+		if err := s.drop(true); err != nil {
 			return "", err
 		}
 	}
