@@ -7,11 +7,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -49,9 +47,6 @@ func main() {
 func (s *settings) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := os.MkdirAll(s.workDir, 0o755); err != nil {
-		return err
-	}
 	fmt.Printf("%d processors, one diagnosis each. Seconds.\n\n", runtime.NumCPU())
 	fmt.Println("| Program | Recorded run | Checkpoints | Diagnosis | Replays | Whole | In whole ones | In others | Cause |")
 	fmt.Println("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
@@ -68,7 +63,7 @@ func (s *settings) run() error {
 
 // measure writes the rows of a program.
 func (s *settings) measure(ctx context.Context, name string) error {
-	dir, err := s.record(ctx, name)
+	dir, err := load.Record(s.diagnose, filepath.Join("bench/causetime/programs", name+".c"), filepath.Join(s.workDir, name, name), strconv.Itoa(s.rounds))
 	if err != nil {
 		return err
 	}
@@ -102,26 +97,4 @@ func cause(c *evidence.Case) string {
 	}
 	x := &c.Diagnosis.Causes[0]
 	return fmt.Sprintf("%s, %s", x.Kind, x.Proof)
-}
-
-// record builds a program and records its failure.
-func (s *settings) record(ctx context.Context, name string) (dir string, err error) {
-	exe := filepath.Join(s.workDir, name)
-	if err := load.Compile("cc", filepath.Join("bench/causetime/programs", name+".c"), exe); err != nil {
-		return "", err
-	}
-	into, err := os.MkdirTemp(s.workDir, name+"-")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, s.diagnose, "record", "--output", into, "--", exe, strconv.Itoa(s.rounds)).CombinedOutput()
-	var status *exec.ExitError
-	if err != nil && !errors.As(err, &status) {
-		return "", err
-	}
-	found, err := filepath.Glob(filepath.Join(into, "*-SIGSEGV"))
-	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("%s has %d recordings of a failure\n%s", into, len(found), load.Tail(string(out)))
-	}
-	return found[0], nil
 }

@@ -47,7 +47,7 @@ func Compile(compiler, source, target string, flags ...string) error {
 
 // Record compiles a program, which fails, to the file exe and records it. The recording is the only one in the directory
 // recordings next to it.
-func Record(diagnose, source, exe string) (recording string, err error) {
+func Record(diagnose, source, exe string, args ...string) (recording string, err error) {
 	if err := os.MkdirAll(filepath.Dir(exe), 0o755); err != nil {
 		return "", err
 	}
@@ -58,7 +58,7 @@ func Record(diagnose, source, exe string) (recording string, err error) {
 	if err := os.RemoveAll(recordings); err != nil {
 		return "", err
 	}
-	exec.Command(diagnose, "record", "--output", recordings, "--", exe).Run() // its status is the program's
+	exec.Command(diagnose, append([]string{"record", "--output", recordings, "--", exe}, args...)...).Run() // its status is the program's
 	found, err := filepath.Glob(filepath.Join(recordings, "*"))
 	if err != nil || len(found) != 1 {
 		return "", fmt.Errorf("%d recordings, want one: %w", len(found), err)
