@@ -35,7 +35,7 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 		}
 	}()
 	call := saved
-	prepareCall(&call, number, args)
+	PrepareCall(&call, number, args)
 	call.Orig_rax = ^uint64(0)
 	call.Eflags |= FlagResume // a debug register may have a breakpoint at the instruction
 	after, err := stepWith(tid, &call)
@@ -51,8 +51,8 @@ func SystemCall(tid int, number uint64, args ...uint64) (result int64, err error
 	return int64(after.Rax), err
 }
 
-// prepareCall sets the registers for a system call, as syscall(2) lists them for x86-64.
-func prepareCall(regs *Registers, number uint64, args []uint64) {
+// PrepareCall sets the registers for a system call, as syscall(2) lists them for x86-64.
+func PrepareCall(regs *Registers, number uint64, args []uint64) {
 	regs.Rax = number
 	for i, slot := range []*uint64{&regs.Rdi, &regs.Rsi, &regs.Rdx, &regs.R10, &regs.R8, &regs.R9} {
 		if i < len(args) {

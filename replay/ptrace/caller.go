@@ -25,7 +25,7 @@ func NewCaller(tid int, instruction uint64) (*Caller, error) {
 // Call makes a system call. It waits for stops of that thread alone.
 func (c *Caller) Call(number uint64, args ...uint64) (uint64, error) {
 	call := c.regs
-	prepareCall(&call, number, args)
+	PrepareCall(&call, number, args)
 	after, err := stepWith(c.tid, &call)
 	if err == nil && after.Rip == call.Rip {
 		after, err = stepWith(c.tid, &call) // it trapped where it left the system call in which it had stopped

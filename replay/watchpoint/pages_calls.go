@@ -16,12 +16,8 @@ import (
 func (p *pages) call(t *tracee.Thread, regs *ptrace.Registers, number uint64, args ...uint64) (result int64, err error) {
 	const length = 2
 	call := *regs
-	call.Rip, call.Rax, call.Orig_rax = p.syscall, number, ^uint64(0)
-	for i, slot := range []*uint64{&call.Rdi, &call.Rsi, &call.Rdx, &call.R10} {
-		if i < len(args) {
-			*slot = args[i]
-		}
-	}
+	call.Rip, call.Orig_rax = p.syscall, ^uint64(0)
+	ptrace.PrepareCall(&call, number, args)
 	// A thread that has stopped in a system call traps when it leaves that call, before this one.
 	const tries = 3
 	for range tries {
