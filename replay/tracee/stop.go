@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,9 +24,13 @@ func (p *Process) Gone(stop *ptrace.Stop) error {
 	return fmt.Errorf("replay: process %d came to %v outside of the replay", p.PID, stop)
 }
 
-// StopAll stops every thread. Other stops that they report meanwhile are kept.
+// StopAll stops every thread. Other stops that they report meanwhile are kept. A thread whose maker has already reported it, but
+// which has not been seen itself, is among them.
 func (p *Process) StopAll() error {
 	for {
+		if err := p.awaitNew(); err != nil {
+			return err
+		}
 		waiting := 0
 		for _, t := range p.Threads {
 			if t.Stopped || t.TID == p.PID && leaderEnded(p.PID) {
@@ -66,6 +71,32 @@ func (p *Process) StopAll() error {
 			waiting--
 		}
 	}
+}
+
+// awaitNew waits for the first stops of threads that the kernel has made and that have not reported one yet. The kernel attaches a
+// new thread to its maker's tracer before it runs, so each has a stop to report, or its end.
+func (p *Process) awaitNew() error {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID))
+	if err != nil {
+		return nil // the process has ended; the thread that waits for it tells so
+	}
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(task.Name())
+		if err != nil || tid == p.PID || p.Threads[tid] != nil {
+			continue
+		}
+		stop, err := ptrace.WaitFor(tid)
+		if errors.Is(err, unix.ECHILD) {
+			continue // its end was reported before
+		}
+		if err != nil {
+			return err
+		}
+		if stop.Kind != ptrace.Ended {
+			p.Threads[tid] = &Thread{TID: tid, Stopped: true, Deferred: &stop}
+		}
+	}
+	return nil
 }
 
 // waitStopped waits for a stop of a thread that was interrupted. found is false if only the main
