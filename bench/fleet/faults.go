@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -88,11 +87,8 @@ func (o *outcome) disturb(p *plant, done *atomic.Int64, over chan struct{}) {
 	total := o.failures + o.poison
 	for i := range o.kills {
 		list = append(list, fault{(i + 1) * total * 19 / 20 / (o.kills + 1), func() {
-			for _, n := range rand.Perm(len(p.workers)) {
-				if p.workers[n].kill() {
-					o.killed++
-					return
-				}
+			if p.killOne(over) {
+				o.killed++
 			}
 		}})
 	}

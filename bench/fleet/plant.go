@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,6 +172,22 @@ func (w *labourer) kill() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.process != nil && w.process.Kill() == nil
+}
+
+// killOne kills a worker at random. If none runs it waits for one, until the night is over.
+func (p *plant) killOne(over chan struct{}) bool {
+	for {
+		for _, n := range rand.Perm(len(p.workers)) {
+			if p.workers[n].kill() {
+				return true
+			}
+		}
+		select {
+		case <-over:
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // poison kills the workers that a poisonous failure names.
