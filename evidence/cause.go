@@ -186,6 +186,8 @@ const (
 	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another
 	// input, is not known.
 	OpenOtherWay OpenEnd = "other-way"
+	// OpenFolded: the compiler had computed the value, so the run does not show what it was made of.
+	OpenFolded OpenEnd = "folded"
 )
 
 // RunEndKind is how a run ended.

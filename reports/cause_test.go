@@ -121,7 +121,8 @@ func TestLead(t *testing.T) {
 	if h := headlineOf(c); h.cause != nil {
 		t.Errorf("the headline is the lead: %q", h.text())
 	}
-	for _, open := range []evidence.OpenEnd{evidence.OpenBound, evidence.OpenTime, evidence.OpenOrigin, evidence.OpenCall, evidence.OpenInput, evidence.OpenDecision, evidence.OpenEmpty, evidence.OpenUntested} {
+	for _, open := range []evidence.OpenEnd{evidence.OpenBound, evidence.OpenTime, evidence.OpenOrigin, evidence.OpenCall, evidence.OpenInput, evidence.OpenDecision, evidence.OpenEmpty, evidence.OpenUntested,
+		evidence.OpenOtherWay, evidence.OpenFolded} {
 		if openWords[open] == "" {
 			t.Errorf("the report has no words for %q", open)
 		}

@@ -76,6 +76,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
 	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
+	evidence.OpenFolded:   "the compiler computed the value there; a build without optimisation (-O0) shows what it is made of",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 

@@ -14,7 +14,7 @@ func (a *analysis) expectations() error {
 		return nil
 	}
 	in := expected.Input{Process: a.process, Thread: a.thread, Failure: f, Frames: failure.Frames(a.judged()), Blame: a.blame,
-		Source: func(site *evidence.Site, context int) *evidence.Source { return a.sources().around(site, context) }}
+		Source: a.sources().around}
 	expected.Division(in)
 	f.LikelyNull = expected.Null(in)
 	f.Class = expected.Class(in)
@@ -23,4 +23,9 @@ func (a *analysis) expectations() error {
 		a.resay()
 	}
 	return nil
+}
+
+// folded is verdict.Input.Folded.
+func (a *analysis) folded(site *evidence.Site, value uint64) bool {
+	return expected.Folded(a.process, a.sources().around, site, value)
 }

@@ -45,7 +45,7 @@ func (a *analysis) replay(ctx context.Context, begun chan<- struct{}) error {
 // verdictInput is the failure with its recordings.
 func (a *analysis) verdictInput() verdict.Input {
 	return verdict.Input{Case: a.result, Process: a.process, Ending: a.ending, Handled: a.signalAt, Waits: a.waits, Blame: a.blame, Failing: a.failing, Passing: a.passing,
-		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Spent: time.Since(a.began), Hits: a.req.Hits, Object: a.heapObjectAt, SourceLine: a.sources().lineText, Image: a.req.imageOptions(), Progress: a.req.Progress}
+		Hops: a.req.Hops, Replays: a.req.Replays, Time: a.req.Time, Spent: time.Since(a.began), Hits: a.req.Hits, Object: a.heapObjectAt, SourceLine: a.sources().lineText, Folded: a.folded, Image: a.req.imageOptions(), Progress: a.req.Progress}
 }
 
 // findCause looks for the cause of the failure.

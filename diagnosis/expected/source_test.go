@@ -1,6 +1,7 @@
 package expected
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -118,4 +119,41 @@ func FuzzSource(f *testing.F) {
 		sameClass(source, source)
 		isStructor(source)
 	})
+}
+
+// A statement hands a value on that it does not have, and cannot make. The value is 0 unless it is said.
+func TestTakes(t *testing.T) {
+	constant := func(name string) bool { return name == "kNone" }
+	for source, want := range map[string]bool{
+		"basket.before = desk->clerk;":              true,
+		"return p;":                                 true,
+		"printf(\"%d\\n\", cost(wagon->next));":     true,
+		"int share = tally.seats; @2147483647":      true,
+		"at[3] = limit; @240":                       true,
+		"desk->clerk = NULL;":                       false,
+		"l->value = 0;":                             false,
+		"l->value = -1; @4294967295":                false,
+		"l->value = 0x10UL; @16":                    false,
+		"size = count * 4; @240":                    false,
+		"size = 4 * count; @240":                    false,
+		"kept = EMPTY;":                             false,
+		"kept = kNone;":                             false,
+		"bool good = a == b;":                       false,
+		"left = a < b; @7":                          true,
+		"if (length(name->text) > 11) @24":          true,
+		"n++;":                                      false,
+		"Item *i = new Item();":                     false,
+		"name = \"empty\"; @93824992235520":        false,
+		"text[n] = '\\0';":                          false,
+		"size_t n = sizeof(x); @24":                 false,
+		"std::vector<int> list":                     false,
+		"struct item first":                         false,
+		"reading = scale(offset(raw)); @4294967295": true,
+	} {
+		text, number, _ := strings.Cut(source, " @")
+		value, _ := strconv.ParseUint(number, 10, 64)
+		if got := takes(tokens(lines(text)), value, constant); got != want {
+			t.Errorf("%s: %v", source, got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -57,8 +58,10 @@ func (c *chain) cause() *evidence.Cause {
 	if out.Object == nil {
 		out.Object = last.object
 	}
+	folded := evidence.OpenEnd("")
 	if s := c.constantSite(); s != nil {
 		out.Site = s
+		folded = c.foldedEnd(s, last.access.New)
 	}
 	out.Summary = c.summary(out)
 	if c.outside != nil {
@@ -66,7 +69,7 @@ func (c *chain) cause() *evidence.Cause {
 		out.Outside = outsideAccess(c.outside)
 	}
 	out.Story = c.story()
-	out.Open = c.openEnd()
+	out.Open = cmp.Or(c.openEnd(), folded)
 	out.Basis = c.basis(out.Kind)
 	return out
 }

@@ -23,7 +23,8 @@ type exact struct {
 	end     *evidence.Moment
 	failure *evidence.Failure
 	source  func(*evidence.Site) (string, bool)
-	object  func(evidence.Addr) *evidence.HeapObject // nil: none is known
+	folded  func(*evidence.Site, uint64) evidence.OpenEnd // Input.foldedEnd
+	object  func(evidence.Addr) *evidence.HeapObject      // nil: none is known
 	program *provenance.Image
 	trace   *flow.Trace
 	// whole: the trace is of the whole run, not of its end.
@@ -38,7 +39,7 @@ type exact struct {
 }
 
 func newExact(in *Input) *exact {
-	x := &exact{rec: in.Failing[0], process: in.Process, handled: in.Handled, source: in.SourceLine, object: in.Object}
+	x := &exact{rec: in.Failing[0], process: in.Process, handled: in.Handled, source: in.SourceLine, folded: in.foldedEnd, object: in.Object}
 	if in.Case != nil {
 		x.failure = &in.Case.Failure
 	}
@@ -228,6 +229,9 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	}
 	if d := named.Declared; d != nil && d.Member {
 		out.Proof = evidence.Inferred
+	}
+	if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
+		out.Open = x.folded(x.site(named.PC), named.Links[n-1].Value)
 	}
 	out.Story = x.story(w)
 	out.Summary = x.summary(v, named, out.Site)

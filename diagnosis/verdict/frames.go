@@ -177,7 +177,8 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 		case evidence.OriginConstant:
 			site := g.Site
 			out := &returned{function: evidence.ShortName(site.Function), site: &site, kind: evidence.CauseBadValue, value: g.Value,
-				how: "set it to " + valueText(g.Value), ledBy: staticscan.LedTo(in, way, g.Step), later: staticscan.LastCondition(in, way, g.Step)}
+				how: "set it to " + valueText(g.Value), ledBy: staticscan.LedTo(in, way, g.Step), later: staticscan.LastCondition(in, way, g.Step),
+				open: c.foldedEnd(&site, g.Value)}
 			if f.ended {
 				out.open = evidence.OpenDecision
 			}

@@ -98,11 +98,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 		}
 		if cause != nil && !w.known(cause) {
-			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty {
+			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded {
 				cause.Open, c.traced = "", true
 			}
 			open := cause.Open
-			if len(w.Passing) > 0 && !c.decision(cause) && !c.handedOn() {
+			if len(w.Passing) > 0 && open != evidence.OpenFolded && !c.decision(cause) && !c.handedOn() {
 				cause.Open = "" // the difference from a run that passes tells that the value is bad there
 			}
 			w.prove(c, cause)

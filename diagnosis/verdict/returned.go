@@ -264,7 +264,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 			last := &b.Steps[len(b.Steps)-1]
 			c.end = last.Text
 			if last.Kind == evidence.OriginConstant && last.Site != nil {
-				out.site, out.open = last.Site, ""
+				out.site, out.open = last.Site, c.foldedEnd(last.Site, out.value)
 			}
 		}
 		return nil

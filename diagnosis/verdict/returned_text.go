@@ -26,6 +26,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 		if g.Name != "" {
 			out.how += " (" + g.Name + ")"
 		}
+		out.open = c.foldedEnd(&site, out.value)
 		if out.value == 0 && out.ledBy != nil && out.ledBy.Zero != image.RIP && c.unasked(in, g.Course, out) {
 			out.open = evidence.OpenEmpty
 		}

@@ -46,9 +46,19 @@ type Input struct {
 	// SourceLine is the text of a place's line, ok is false where its source cannot be
 	// read; nil: no source can.
 	SourceLine func(*evidence.Site) (text string, ok bool)
-	Image      image.Options
+	// Folded reports whether the compiler computed a value that the code at a place has in itself; nil: it is not known.
+	Folded func(site *evidence.Site, value uint64) bool
+	Image  image.Options
 	// Progress, if set, is told what is being done.
 	Progress func(string)
+}
+
+// foldedEnd is why a way back ends at a constant of the code before a place that is known to be wrong; empty: it does not.
+func (in *Input) foldedEnd(site *evidence.Site, value uint64) evidence.OpenEnd {
+	if in.Folded != nil && site != nil && in.Folded(site, value) {
+		return evidence.OpenFolded
+	}
+	return ""
 }
 
 // The usual bounds of the work.

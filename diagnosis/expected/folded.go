@@ -1,0 +1,115 @@
+package expected
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"diagnose/evidence"
+	"diagnose/image"
+	"diagnose/image/debuginfo"
+)
+
+// Folded reports whether the compiler computed a value that an instruction at a place of optimised code has in itself: the statement
+// there takes it from something else. A computation that was made before the run left no instructions, so the run does not show
+// from what the value was made. A source that is newer than the program tells nothing.
+func Folded(p *image.Process, source func(*evidence.Site, int) *evidence.Source, site *evidence.Site, value uint64) bool {
+	if p == nil || site == nil || !optimised(p, site) {
+		return false
+	}
+	in := Input{Process: p, Source: source}
+	list, _ := in.code(site)
+	return takes(statementAt(list, site), value, func(name string) bool { return isConstant(p, site, name) })
+}
+
+// optimised reports whether the compiler optimised the code at a place, whose line is that of the innermost function there: it put a
+// function into another, or a variable has several locations, or none.
+func optimised(p *image.Process, site *evidence.Site) bool {
+	info, pc := debugAt(p, site)
+	if info == nil {
+		return false
+	}
+	if inner := p.Symbolize(site.PC, image.AtInstruction); len(inner) == 0 || inner[0].Site.Line != site.Line || inner[0].Site.File != site.File {
+		return false // an inlined function of a library has the constant
+	}
+	calls, err := info.CallsAt(pc)
+	if err != nil || len(calls) == 0 {
+		return false
+	}
+	if len(calls) > 1 {
+		return true
+	}
+	variables, err := info.VariablesAt(calls[0], pc)
+	return err == nil && slices.ContainsFunc(variables, func(v debuginfo.Variable) bool { return v.Listed || len(v.Location) == 0 })
+}
+
+func debugAt(p *image.Process, site *evidence.Site) (*debuginfo.Info, uint64) {
+	m := p.ModuleAt(site.PC)
+	if m == nil {
+		return nil, 0
+	}
+	info, err := m.Debug()
+	if err != nil {
+		return nil, 0
+	}
+	return info, m.LinkAddr(site.PC)
+}
+
+// isConstant reports whether a name may stand for a value: an enumerator, or a variable that never changes.
+func isConstant(p *image.Process, site *evidence.Site, name string) bool {
+	info, pc := debugAt(p, site)
+	if info == nil {
+		return true
+	}
+	if _, _, ok, err := info.Enumerator(name, pc); ok || err != nil {
+		return true
+	}
+	v, ok, err := info.UnitVariable(name, pc)
+	return err != nil || ok && len(v.Const) > 0
+}
+
+// made are words by which a statement may make a value that it does not name.
+var made = []string{"sizeof", "alignof", "_Alignof", "offsetof", "new", "NULL", "nullptr", "true", "false", "None", "this", "operator"}
+
+// decides are operators whose results are 0 and 1.
+var decides = []string{"!", "&&", "||", "==", "!=", "<", ">", "<=", ">=", "<=>"}
+
+// takes reports whether a statement hands a value on, and has neither the value nor anything that it may make it of.
+func takes(statement []token, value uint64, constant func(name string) bool) bool {
+	moves := false
+	for i := range statement {
+		t := &statement[i]
+		switch {
+		case t.kind == literal && means(statement, i, value):
+			return false
+		case t.kind == word && (slices.Contains(made, t.text) || t.text == strings.ToUpper(t.text) || constant(t.text)):
+			return false
+		case t.text == "return" || t.text == "=" || t.text == "(":
+			moves = true
+		case t.text == "++" || t.text == "--" || value <= 1 && slices.Contains(decides, t.text):
+			return false
+		}
+	}
+	return moves
+}
+
+// means reports whether a literal may be, or be a part of, a value. Each number beside an operator may be, unless that only compares.
+func means(statement []token, i int, value uint64) bool {
+	t := &statement[i]
+	if t.text[0] == '"' {
+		return value >= 1<<16 // an address
+	}
+	number, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimRight(t.text, "uUlLzZ"), "'", ""), 0, 64)
+	if err != nil {
+		return true // a character, or a number with a fraction
+	}
+	for bits := 8; bits <= 64; bits *= 2 {
+		if same := ^uint64(0) >> (64 - bits); value&same == value && (number&same == value || -number&same == value) {
+			return true
+		}
+	}
+	beside := func(k int) bool {
+		return k >= 0 && k < len(statement) && statement[k].kind == sign && !strings.Contains("()[],;:?=", statement[k].text) && !slices.Contains(decides, statement[k].text)
+	}
+	return beside(i-1) || beside(i+1)
+}
