@@ -18,8 +18,17 @@ func Folded(p *image.Process, source func(*evidence.Site, int) *evidence.Source,
 		return false
 	}
 	in := Input{Process: p, Source: source}
-	list, _ := in.code(site)
-	return takes(statementAt(list, site), value, func(name string) bool { return isConstant(p, site, name) })
+	constant := func(name string) bool { return isConstant(p, site, name) }
+	for i, call := range p.Symbolize(site.PC, image.AtInstruction) {
+		list, _ := in.code(&call.Site)
+		if statement := statementAt(list, &call.Site); !takes(statement, value, constant) && (i == 0 || len(statement) > 0) {
+			return false // an inlined function's argument is in the statement that calls it
+		}
+		if !call.Inlined {
+			break
+		}
+	}
+	return true
 }
 
 // optimised reports whether the compiler optimised the code at a place, whose line is that of the innermost function there: it put a

@@ -143,7 +143,7 @@ func TestTakes(t *testing.T) {
 		"if (length(name->text) > 11) @24":          true,
 		"n++;":                                      false,
 		"Item *i = new Item();":                     false,
-		"name = \"empty\"; @93824992235520":        false,
+		"name = \"empty\"; @93824992235520":         false,
 		"text[n] = '\\0';":                          false,
 		"size_t n = sizeof(x); @24":                 false,
 		"std::vector<int> list":                     false,

@@ -199,22 +199,30 @@ func (s *slice) take(x wanted) {
 
 // rest adds the bytes of which the definition was not.
 func (s *slice) rest(x wanted, part flow.Location) {
-	first := part.Off - x.l.Off
-	if x.l.Space == transfer.Memory {
-		first = int(part.Addr - x.l.Addr)
+	for _, l := range others(x.l, part) {
+		s.near = append(s.near, wanted{l: l, n: x.n, masked: x.masked})
 	}
-	for _, r := range [][2]int{{0, first}, {first + part.Size, x.l.Size}} {
+}
+
+// others are the bytes of l that are not in a part of it.
+func others(l, part flow.Location) (list []flow.Location) {
+	first := part.Off - l.Off
+	if l.Space == transfer.Memory {
+		first = int(part.Addr - l.Addr)
+	}
+	for _, r := range [][2]int{{0, first}, {first + part.Size, l.Size}} {
 		if r[0] < r[1] {
-			l := x.l
+			other := l
 			if l.Space == transfer.Memory {
-				l.Addr += evidence.Addr(r[0])
+				other.Addr += evidence.Addr(r[0])
 			} else {
-				l.Off += r[0]
+				other.Off += r[0]
 			}
-			l.Size = r[1] - r[0]
-			s.near = append(s.near, wanted{l: l, n: x.n, masked: x.masked})
+			other.Size = r[1] - r[0]
+			list = append(list, other)
 		}
 	}
+	return list
 }
 
 // constant is for a value that an instruction has in itself: the branch that led there decided.

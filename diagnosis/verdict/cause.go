@@ -60,8 +60,10 @@ func (c *chain) cause() *evidence.Cause {
 	}
 	folded := evidence.OpenEnd("")
 	if s := c.constantSite(); s != nil {
+		if folded = c.foldedEnd(s, last.access.New); folded != "" {
+			folded = c.foldedEnd(out.Site, last.access.New)
+		}
 		out.Site = s
-		folded = c.foldedEnd(s, last.access.New)
 	}
 	out.Summary = c.summary(out)
 	if c.outside != nil {
@@ -102,12 +104,14 @@ func (c *chain) openEnd() evidence.OpenEnd {
 		return ""
 	case c.exits() && (c.given || last.returned == nil && c.fromInput(last)):
 		return evidence.OpenInput
-	case c.given:
-		return ""
 	case c.open == evidence.OpenTime:
 		return c.open
 	case !c.traced && slices.ContainsFunc(c.links, func(l link) bool { return l.store.Split }):
 		return evidence.OpenOrigin
+	case c.overtaken && c.mayInterleave():
+		return evidence.OpenUntested
+	case c.given:
+		return ""
 	case last.returned == nil && (c.counted() >= 0 || c.fromInput(last)):
 		return ""
 	case c.open != "":

@@ -73,6 +73,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 	claim := r.orderEvent(c)
 	flow := r.flowOf(c.Run)
+	if r.apart(c) {
+		out.Open = evidence.OpenApart
+	}
 	for i := range out.Experiments {
 		if e := &out.Experiments[i]; !e.Control {
 			e.Change = &claim
@@ -82,6 +85,21 @@ func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 		}
 	}
 	r.proveBy(out, claim)
+}
+
+// apart reports whether a trace of the run shows that no value of a candidate's variables has a part in the failing check.
+func (r *race) apart(c *patterns.Candidate) bool {
+	f := &r.failing[c.Run]
+	if f.rec != r.exact.rec || r.exact.record(r.ctx, r.Image, r.say) != nil {
+		return false
+	}
+	reached := r.exact.reached()
+	if reached == nil || !reached.Whole {
+		return false
+	}
+	return !slices.ContainsFunc(f.log.Variables, func(v evidence.Watched) bool {
+		return slices.Contains(c.Variables, v.Name) && reached.From(v.Address, int(v.Size))
+	})
 }
 
 // orderEvent is an order of accesses, or of locks, as a cause claims it.

@@ -13,14 +13,35 @@ func (x *exact) reasons() *provenance.Reasons {
 	if x.decided != nil || x.trace == nil || x.failure == nil || !gaveUp[x.failure.Kind] {
 		return x.decided
 	}
-	at, status := provenance.GaveUp(x.trace, x.program, x.last())
-	if x.failure.Kind != evidence.ExitStatus {
-		status = flow.Location{}
-	}
-	if at >= 0 {
+	if at, status := x.gaveUpAt(); at >= 0 {
 		x.decided = provenance.Decided(x.trace, x.program, at, status, x.whole)
 	}
 	return x.decided
+}
+
+// gaveUpAt is provenance.GaveUp of the trace, with the exit status if that is the failure.
+func (x *exact) gaveUpAt() (at int, status flow.Location) {
+	at, status = provenance.GaveUp(x.trace, x.program, x.last())
+	if x.failure.Kind != evidence.ExitStatus {
+		status = flow.Location{}
+	}
+	return at, status
+}
+
+// reached is the memory that had a part in the failing check: in the call by which the program gave up, or in the instruction that failed;
+// nil: there is no trace of that.
+func (x *exact) reached() *provenance.Reached {
+	if x.reaching != nil || x.trace == nil || x.failure == nil || !x.failed() {
+		return x.reaching
+	}
+	at, status := x.last(), flow.Location{}
+	if gaveUp[x.failure.Kind] {
+		at, status = x.gaveUpAt()
+	}
+	if at >= 0 {
+		x.reaching = provenance.Reaching(x.trace, x.program, at, status, x.whole)
+	}
+	return x.reaching
 }
 
 // decidedBefore is as decidedBroken, where a trace of the end began after what decided: it traces again, from the last call of one after

@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"diagnose/diagnosis/provenance"
@@ -33,6 +34,8 @@ type exact struct {
 	tooLong uint64
 	// decided is what decided that the program gave up; nil: that is not known, or was not asked.
 	decided *provenance.Reasons
+	// reaching is what reached returned.
+	reaching *provenance.Reached
 	// err says why there is no trace; tried: it was looked for.
 	err   error
 	tried bool
@@ -78,8 +81,29 @@ func (x *exact) objectOf(w *provenance.Way) *evidence.HeapObject {
 	return object
 }
 
-// way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use.
+// way follows what a victim had: memory that was damaged, or the value that the failing instruction could not use. It is nil if the
+// trace does not decide.
 func (x *exact) way(v *victim) *provenance.Way {
+	if w := x.follow(v); w != nil && w.End != provenance.Undecided {
+		return w
+	}
+	return nil
+}
+
+// offset is the way of a victim of which the trace tells as much as that an offset was bad, and the address that it was added to was good;
+// nil: it tells more, or not even that.
+func (x *exact) offset(v *victim) *provenance.Way {
+	w := x.follow(v)
+	if w == nil || w.End != provenance.Undecided && (w.End != provenance.Initial || !x.whole) || x.root(w) == nil {
+		return nil
+	}
+	if !slices.ContainsFunc(w.Links, func(l provenance.Link) bool { return l.Kind == provenance.Offset }) {
+		return nil
+	}
+	return w
+}
+
+func (x *exact) follow(v *victim) *provenance.Way {
 	if v.way != nil {
 		return v.way
 	}
@@ -109,7 +133,7 @@ func (x *exact) way(v *victim) *provenance.Way {
 			w, ok = r.Set, true
 		}
 	}
-	if !ok || w.End == provenance.Undecided {
+	if !ok {
 		return nil
 	}
 	return w
@@ -169,7 +193,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return x.site(w.AccessPC)
 	case provenance.Freed:
 		return freedAt(x.objectOf(w), x.site(w.PC))
-	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left:
+	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -212,7 +236,7 @@ func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
 
 // cause says what a way found; nil if that names no place.
 func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
-	named := telling(w)
+	named := x.telling(w)
 	out := &evidence.Cause{Kind: x.kind(named), Basis: basis(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
 	if out.Site == nil {
 		return nil
@@ -230,8 +254,13 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if d := named.Declared; d != nil && d.Member {
 		out.Proof = evidence.Inferred
 	}
-	if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
-		out.Open = x.folded(x.site(named.PC), named.Links[n-1].Value)
+	if named.End == provenance.Undecided {
+		out.Open, out.Variable = evidence.OpenOrigin, ""
+	} else if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
+		// The instruction that has the constant may be one for several statements.
+		if made := x.folded(x.site(named.PC), named.Links[n-1].Value); made != "" {
+			out.Open = x.folded(out.Site, named.Links[n-1].Value)
+		}
 	}
 	out.Story = x.story(w)
 	out.Summary = x.summary(v, named, out.Site)
@@ -242,12 +271,18 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 }
 
 // telling is the way that a cause names. That the failing instruction's own access is outside of an object is the failure: what made its
-// offset says more.
-func telling(w *provenance.Way) *provenance.Way {
-	if led := w.Led; w.End == provenance.Outside && w.Failing && led != nil && led.End != provenance.Undecided {
-		return led
+// offset says more, if it is known, or if it is known that another function made it.
+func (x *exact) telling(w *provenance.Way) *provenance.Way {
+	led := w.Led
+	if w.End != provenance.Outside || !w.Failing || led == nil {
+		return w
 	}
-	return w
+	if led.End == provenance.Undecided {
+		if made, failed := x.site(led.PC), x.site(w.AccessPC); made == nil || failed == nil || made.Function == failed.Function {
+			return w
+		}
+	}
+	return led
 }
 
 func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
@@ -323,6 +358,23 @@ func (x *exact) onWay(w *provenance.Way, s *evidence.Site) bool {
 		}
 	}
 	return w.Led != nil && x.onWay(w.Led, s)
+}
+
+// instead is a lead in place of a cause that the search by watchpoints found, if the trace tells that another value was bad than the one that
+// this followed; else it is nil.
+func (x *exact) instead(v *victim, cause *evidence.Cause) *evidence.Cause {
+	if cause.Open != "" || v.damaged() || v.use || v.outside != nil || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput {
+		return nil
+	}
+	w := x.offset(v)
+	if w == nil || cause.Site != nil && slices.ContainsFunc(w.Links, func(l provenance.Link) bool { return l.PC == cause.Site.PC }) {
+		return nil
+	}
+	lead := x.cause(v, w)
+	if lead != nil {
+		lead.Open = evidence.OpenOrigin
+	}
+	return lead
 }
 
 // mostSearched bounds the search by watchpoints for what a trace has shown. With debug registers it takes seconds; where pages
@@ -430,14 +482,14 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
 		switch {
-		case !overwritten(telling(f.way)) || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput:
+		case !overwritten(f.exact.telling(f.way)) || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput:
 		case cause.Proof == evidence.Proved:
 			cause.Kind = f.cause.Kind
 		default:
 			f.cause.Experiments = cause.Experiments
 			return f.cause // the way back of a part of the value says nothing
 		}
-	case overwritten(telling(f.way)) && cause.Proof != evidence.Proved:
+	case overwritten(f.exact.telling(f.way)) && cause.Proof != evidence.Proved:
 		return f.cause
 	case f.way.Broke() && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
 		f.cause.Experiments = cause.Experiments // of stores on the way, which handed the value on

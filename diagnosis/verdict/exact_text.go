@@ -20,6 +20,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
 	case provenance.Outside:
 		return x.outsideText(w, root)
+	case provenance.Undecided:
+		return fmt.Sprintf("%s computed a bad value, from which the address of the failing access was made", siteText(root))
 	case provenance.Pieces:
 		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
 	case provenance.Overwrote:

@@ -94,6 +94,12 @@ func (w *work) back(victims []victim, from beginning) error {
 		if cause == nil {
 			cause = c.endOfTree()
 		}
+		if cause != nil && found == nil {
+			if lead := w.exact.instead(&v, cause); lead != nil {
+				w.out.Causes = append(w.out.Causes, *lead)
+				continue
+			}
+		}
 		if cause == nil && found != nil && !w.known(found.cause) {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 		}
@@ -188,6 +194,8 @@ type chain struct {
 	neverStored bool
 	// initialised: the victim has the value that its module's file gives it.
 	initialised bool
+	// overtaken: the chain ends at memory that nothing had stored to when it was read, and that had another value at the end of the run.
+	overtaken bool
 	// partial: not all accesses to the memory that was looked at last are known to have
 	// been seen, so that nobody else wrote there does not follow.
 	partial bool
@@ -311,6 +319,7 @@ func (c *chain) follow(from beginning) error {
 				continue
 			}
 			c.allocated(&v, made)
+			c.overtaken = c.changedSince(&v)
 			c.confirm(&v, made)
 			return nil
 		}
@@ -679,6 +688,9 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		return *cell, true
 	}
 	c.end, c.open = lastStep(st)
+	if l.victim.text() != 0 && printers[libraryName(st.Through)] {
+		c.open = evidence.OpenOrigin
+	}
 	return victim{}, false
 }
 

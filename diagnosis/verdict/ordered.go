@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"diagnose/evidence"
@@ -48,7 +49,7 @@ func (c *chain) ordered(x *change) bool {
 	if x.link < 0 || c.victim.damaged() {
 		return false
 	}
-	if c.readEarly(x.link) {
+	if c.readEarly(x.link) || c.overtaken && c.mayInterleave() {
 		return true
 	}
 	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread
@@ -74,6 +75,24 @@ func (c *chain) ordered(x *change) bool {
 		}
 	}
 	return !seen // the log lacks the read, and may lack others
+}
+
+// changedSince reports whether memory had another value at the end of the run than the one that was read there, or may have had.
+func (c *chain) changedSince(v *victim) bool {
+	if v.value == nil {
+		return true
+	}
+	var b [wordSize]byte
+	size := max(1, min(v.size, wordSize))
+	n, err := c.Process.ReadMemory(v.start, b[:size])
+	return err != nil || n < size || binary.LittleEndian.Uint64(b[:]) != *v.value
+}
+
+// mayInterleave reports whether the recorded run had several threads, or a handler of a signal that interrupts. Of a log that cannot be
+// read it is not known.
+func (c *chain) mayInterleave() bool {
+	alone, err := c.alone()
+	return !alone || err != nil
 }
 
 // readEarly reports whether a value on the way from a link was read by one thread before another one also stored to the same

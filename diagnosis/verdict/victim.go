@@ -302,6 +302,9 @@ func (c *chain) convertedBy(l *link) *victim {
 // converters are the functions of the C library that make a number of a text.
 var converters = map[string]bool{"strtol": true, "strtoul": true, "strtod": true, "strtof": true, "atoi": true, "atol": true, "atof": true}
 
+// printers are the functions of the C library that make a text of numbers. What such a number was is no longer to be seen in the text.
+var printers = map[string]bool{"sprintf": true, "snprintf": true, "vsprintf": true, "vsnprintf": true, "asprintf": true, "vasprintf": true}
+
 // readCell is what the instruction read last; nil if it is not known, or if the
 // value is not the one wanted.
 func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {

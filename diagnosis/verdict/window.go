@@ -69,7 +69,7 @@ func (x *exact) again(ctx context.Context, opts image.Options, say func(string, 
 		return err
 	})
 	if made {
-		x.decided = nil
+		x.decided, x.reaching = nil, nil
 	}
 	return made, err
 }

@@ -1,0 +1,132 @@
+package provenance
+
+import (
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// Reached is the memory whose contents had a part in a step: by its value, by an address, or by a branch without which the step would not
+// have been executed, or one of those that gave it something.
+type Reached struct {
+	// Whole: nothing that the trace does not show had a part as well.
+	Whole  bool
+	memory []flow.Location
+}
+
+// From reports whether the contents of one of some bytes had a part.
+func (r *Reached) From(addr evidence.Addr, size int) bool {
+	return slices.ContainsFunc(r.memory, func(l flow.Location) bool {
+		return l.Addr < addr+evidence.Addr(size) && addr < l.Addr+evidence.Addr(l.Size)
+	})
+}
+
+// Reaching goes back from a thread's step n to all that had a part in it (a dynamic slice, with control: Korel and Laski, IPL 1988). whole
+// says that the trace begins with the run. status is where an exit status is that the step hands on; its Size is 0 if there is none.
+func Reaching(t *flow.Trace, p Program, n int, status flow.Location, whole bool) *Reached {
+	r := &reaching{trace: t, frames: newFrames(t, p), whole: whole, out: &Reached{Whole: whole}, seen: map[wanted]bool{}, steps: map[int]bool{}}
+	r.step(n)
+	r.want(status, n)
+	for len(r.list) > 0 {
+		x := r.list[len(r.list)-1]
+		r.list = r.list[:len(r.list)-1]
+		if len(r.seen) == mostReached {
+			r.out.Whole = false
+			break
+		}
+		if !r.seen[x] {
+			r.seen[x] = true
+			r.take(x)
+		}
+	}
+	return r.out
+}
+
+// mostReached bounds the values that Reaching looks at.
+const mostReached = 200_000
+
+type reaching struct {
+	trace  *flow.Trace
+	frames *frames
+	whole  bool
+	out    *Reached
+	list   []wanted
+	seen   map[wanted]bool
+	steps  map[int]bool
+}
+
+// step adds all that a step read, and what decided that it was executed.
+func (r *reaching) step(n int) {
+	if n == none || r.steps[n] {
+		return
+	}
+	r.steps[n] = true
+	s := r.trace.Step(n)
+	if s.Inst != nil {
+		for k := range s.Inst.Operands {
+			r.operand(n, &s.Inst.Operands[k], k)
+		}
+		for _, place := range transfer.Condition(s.Inst) {
+			r.want((&follower{trace: r.trace}).located(n, place), n)
+		}
+	}
+	at, known := r.frames.decider(n)
+	if !known && !r.whole {
+		r.out.Whole = false
+	}
+	r.step(at)
+}
+
+// operand adds what a step read of an operand, and what the operand's address was made of.
+func (r *reaching) operand(n int, o *x86.Operand, k int) {
+	thread := r.trace.Step(n).Thread
+	if !o.IsMemory {
+		if o.Reg.General() && o.Access.Reads() {
+			r.want(flow.Register(thread, o.Reg, 8), n)
+		}
+		return
+	}
+	for _, reg := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
+		if reg.General() {
+			r.want(flow.Register(thread, reg, 8), n)
+		}
+	}
+	if l, known := r.trace.Extent(n, k); known && l.Size > 0 && o.Access.Reads() {
+		r.want(l, n)
+	}
+}
+
+// want adds bytes as they were before a step. The stack pointer has no value of the program's.
+func (r *reaching) want(l flow.Location, n int) {
+	if l.Space == transfer.General && x86.Reg(l.Num) == x86.RSP || l.Size == 0 {
+		return
+	}
+	r.list = append(r.list, wanted{l: l, n: n})
+}
+
+// take adds what gave bytes their value.
+func (r *reaching) take(x wanted) {
+	if x.l.Space == transfer.Memory {
+		r.out.memory = append(r.out.memory, x.l)
+	}
+	d := r.trace.Define(x.l, x.n)
+	for _, rest := range others(x.l, d.Part) {
+		r.want(rest, x.n)
+	}
+	switch d.Kind {
+	case flow.Constant, flow.Allocated, flow.Freed:
+	case flow.Copied, flow.Computed, flow.Result:
+		for _, from := range d.From {
+			r.want(from, d.At)
+		}
+	case flow.Before:
+		r.out.Whole = r.out.Whole && r.whole
+		return
+	default:
+		r.out.Whole = false
+	}
+	r.step(d.At)
+}
