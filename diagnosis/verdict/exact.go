@@ -129,14 +129,36 @@ func (x *exact) follow(v *victim) *provenance.Way {
 			w = provenance.FirstBroken(x.trace, x.program, w, x.whole)
 		}
 	case !v.damaged() && !v.use:
-		if r := x.reasons(); r != nil && r.Set != nil {
-			w, ok = r.Set, true
+		if w = x.tested(); w == nil {
+			w = x.set()
 		}
+		ok = w != nil
 	}
 	if !ok {
 		return nil
 	}
 	return w
+}
+
+// tested is the way of the only value that the condition of a failed assertion compared with constants; nil: there is none, or the trace does
+// not decide.
+func (x *exact) tested() *provenance.Way {
+	r := x.reasons()
+	if x.failure.Kind != evidence.AssertionFailure || r == nil || len(r.Conditions) == 0 {
+		return nil
+	}
+	if ways := r.Conditions[0].Origins(x.trace, x.program); len(ways) == 1 && ways[0].End != provenance.Undecided {
+		return ways[0]
+	}
+	return nil
+}
+
+// set is the way to the constant that alone decided; nil: there is none.
+func (x *exact) set() *provenance.Way {
+	if r := x.reasons(); r != nil {
+		return r.Set
+	}
+	return nil
 }
 
 // stale are the ways to the first uses of freed objects.
