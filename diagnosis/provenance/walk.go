@@ -262,11 +262,15 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 	if f.broken(d) {
 		return l, 0, false
 	}
-	switch d.Kind {
-	case flow.Constant:
+	switch {
+	case d.Kind == flow.Constant && d.Call == "calloc":
+		f.way.AccessPC = f.ownPlace(used)
+		f.end(Zeroed, d.At)
+		return l, 0, false
+	case d.Kind == flow.Constant:
 		f.end(Constant, d.At)
 		return l, 0, false
-	case flow.Copied:
+	case d.Kind == flow.Copied:
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)

@@ -51,6 +51,8 @@ const (
 	Returned
 	// Unset: nothing was stored there since the memory was handed out: by the heap, or as part of a frame.
 	Unset
+	// Zeroed: calloc handed the memory out, and nothing was stored there since. PC is the call, AccessPC where it was read.
+	Zeroed
 	// Freed: it was read from a freed object, or through a pointer to one.
 	Freed
 	// Outside: an access through a pointer to an object was outside of it.

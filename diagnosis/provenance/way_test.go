@@ -57,7 +57,7 @@ func followOne(t *testing.T, p *recordtest.Program) {
 }
 
 var endNames = map[EndKind]string{Undecided: "undecided", Constant: "constant", Input: "input", Returned: "returned", Unset: "unset",
-	Freed: "freed", Left: "left", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces", Overwrote: "overwrote", Loop: "loop"}
+	Freed: "freed", Left: "left", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces", Overwrote: "overwrote", Loop: "loop", Zeroed: "zeroed"}
 
 // describe is a way in the form of the comments.
 func describe(core *image.Process, w *Way, want string) string {
@@ -72,7 +72,7 @@ func describe(core *image.Process, w *Way, want string) string {
 	}
 	at := w.PC
 	switch {
-	case w.End == Unset:
+	case w.End == Unset, w.End == Zeroed:
 		at = w.AccessPC
 	case len(w.Links) > 0 && w.End == Constant:
 		for _, l := range w.Links {

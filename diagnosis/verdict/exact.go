@@ -217,7 +217,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return freedAt(x.objectOf(w), x.site(w.PC))
 	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided:
 		return x.site(w.PC)
-	case provenance.Unset, provenance.Initial:
+	case provenance.Unset, provenance.Zeroed, provenance.Initial:
 		return x.site(w.AccessPC)
 	case provenance.Pieces:
 		if len(stores) > 0 {
@@ -276,8 +276,11 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if d := named.Declared; d != nil && d.Member {
 		out.Proof = evidence.Inferred
 	}
+	stored := func(l provenance.Link) bool { return l.Kind == provenance.Stored }
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
+	} else if named.End == provenance.Zeroed && slices.ContainsFunc(named.Links, stored) {
+		out.Open = evidence.OpenOrigin // what was handed on may be meant to be 0
 	} else if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
 		// The instruction that has the constant may be one for several statements.
 		if made := x.folded(x.site(named.PC), named.Links[n-1].Value); made != "" {
@@ -354,7 +357,7 @@ func basis(w *provenance.Way) evidence.Basis {
 		return evidence.BasisType
 	case provenance.Loop:
 		return evidence.BasisCount
-	case provenance.Initial:
+	case provenance.Initial, provenance.Zeroed:
 		return evidence.BasisInitial
 	case provenance.Constant:
 		return evidence.BasisConstant

@@ -18,6 +18,12 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return x.leftText(w, root)
 	case provenance.Unset:
 		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
+	case provenance.Zeroed:
+		text := fmt.Sprintf("%s reads memory to which nothing was stored since calloc made it 0", siteText(root))
+		if made := x.site(w.PC); made != nil {
+			text += ", called in " + siteText(made)
+		}
+		return text
 	case provenance.Outside:
 		return x.outsideText(w, root)
 	case provenance.Undecided:
