@@ -186,8 +186,6 @@ const (
 	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another
 	// input, is not known.
 	OpenOtherWay OpenEnd = "other-way"
-	// OpenApart: the run passes with the accesses in another order, but no value of theirs has a part in the failing check.
-	OpenApart OpenEnd = "apart"
 	// OpenFolded: the compiler had computed the value, so the run does not show what it was made of.
 	OpenFolded OpenEnd = "folded"
 )

@@ -54,7 +54,7 @@ func leads(list []evidence.Cause) (blocks []block) {
 	for i := range list {
 		title := "Where the bad value came from, as far as it was followed"
 		switch {
-		case list[i].Open == evidence.OpenUntested, list[i].Open == evidence.OpenApart:
+		case list[i].Open == evidence.OpenUntested:
 			title = "An order of accesses that may explain it"
 		case list[i].Open == evidence.OpenOtherWay:
 			title = "Where the run went another way than runs that pass"
@@ -76,7 +76,6 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
 	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
-	evidence.OpenApart:    "no value of these accesses has a part in the failing check; others that are moved with them may have",
 	evidence.OpenFolded:   "the compiler computed the value there; a build with -O0 shows how it is made",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }

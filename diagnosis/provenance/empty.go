@@ -80,7 +80,7 @@ func (f *follower) atLimit(at int, made []int) bool {
 	for _, flag := range transfer.Condition(f.trace.Step(at).Inst) {
 		d := f.trace.Define(f.located(at, flag), at)
 		from := f.operands(d)
-		if d.At < 0 || f.trace.Step(d.At).Inst.Op != "cmp" || len(from) != 2 {
+		if d.At < 0 || f.trace.Step(d.At).Inst == nil || f.trace.Step(d.At).Inst.Op != "cmp" || len(from) != 2 {
 			continue
 		}
 		counted := false

@@ -192,6 +192,9 @@ func (f *follower) pointedBefore(l flow.Location, n int) *flow.Object {
 // pointerOf is the operand of an addition or the like that is a pointer; ok is false if none is or several are.
 func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
 	inst := f.trace.Step(d.At).Inst
+	if inst == nil { // a call of the recording library made it
+		return l, false
+	}
 	switch inst.Op {
 	case "add", "lea", "sub", "and", "inc", "dec", "xadd":
 	default:

@@ -42,6 +42,9 @@ func Reaching(t *flow.Trace, p Program, n int, status flow.Location, whole bool)
 			r.take(x)
 		}
 	}
+	if len(r.out.memory) == 0 {
+		r.out.Whole = false // each check has something that it tests
+	}
 	return r.out
 }
 
@@ -118,7 +121,7 @@ func (r *reaching) take(x wanted) {
 	}
 	switch d.Kind {
 	case flow.Constant, flow.Allocated, flow.Freed:
-	case flow.Copied, flow.Computed, flow.Result:
+	case flow.Copied, flow.Computed:
 		for _, from := range d.From {
 			r.want(from, d.At)
 		}

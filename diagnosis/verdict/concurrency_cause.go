@@ -72,20 +72,24 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 // prove makes a cause proved by the experiments that changed the order of a candidate's accesses.
 func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 	claim := r.orderEvent(c)
-	flow := r.flowOf(c.Run)
-	if r.apart(c) {
-		out.Open = evidence.OpenApart
-	}
+	// What a thread leaves out because of a value has no part in the check either: that a passing run fails by the order tells more.
+	forced := func(e evidence.Experiment) bool { return !e.Control && e.Expect && e.Agrees() }
+	flow, apart := r.flowOf(c.Run), !slices.ContainsFunc(out.Experiments, forced) && r.apart(c)
 	for i := range out.Experiments {
 		if e := &out.Experiments[i]; !e.Control {
 			e.Change = &claim
 			if e.Check != nil {
-				e.Check.Inputs = flow.inputs(c, e.Check.Guard != "")
+				if e.Check.Inputs = flow.inputs(c, e.Check.Guard != ""); apart {
+					e.Check.Inputs = []string{otherInputs}
+				}
 			}
 		}
 	}
 	r.proveBy(out, claim)
 }
+
+// otherInputs stands for what reaches the check where a trace of the run shows that a candidate's variables do not.
+const otherInputs = "other memory"
 
 // apart reports whether a trace of the run shows that no value of a candidate's variables has a part in the failing check.
 func (r *race) apart(c *patterns.Candidate) bool {

@@ -20,9 +20,6 @@ type comparison struct {
 // well. Of two unrelated explanations neither is proved.
 func (r *race) compare(found *tested, tried map[*patterns.Candidate]*tested) ([]evidence.Cause, error) {
 	x := &comparison{r, found, tried, r.flowOf(found.candidate.Run)}
-	if err := x.partaking(); err != nil {
-		return nil, err
-	}
 	if err := x.nearest(); err != nil {
 		return nil, err
 	}
@@ -53,30 +50,6 @@ func (x *comparison) other(c *patterns.Candidate, left *int) (*tested, error) {
 		x.tried[c] = t
 	}
 	return t, err
-}
-
-// partaking puts a candidate that helps in the place of one whose variables have no part in the check: what a thread or a handler does
-// later is later as well, so that it helps to move any of its accesses.
-func (x *comparison) partaking() error {
-	if !x.apart(x.found.candidate) {
-		return nil
-	}
-	left := mostNearer
-	for i := range x.race.found.Candidates {
-		c := &x.race.found.Candidates[i]
-		if c.Run != x.found.candidate.Run || !c.Suspicious() || x.apart(c) {
-			continue
-		}
-		t, err := x.other(c, &left)
-		if t == nil || err != nil {
-			return err
-		}
-		if t.cured && !x.contradicted(t) {
-			x.found = t
-			return nil
-		}
-	}
-	return nil
 }
 
 // nearest puts the candidate whose variable the check itself reads in the place of one that helps and is of
