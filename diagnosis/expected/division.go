@@ -27,7 +27,7 @@ func Division(in Input) {
 	}
 	q, ok := quotientAt(list, i)
 	if !ok { // the line table may have the start of the statement
-		list = statementAt(list, in.Failure.Site)
+		list, _ = statementAt(list, in.Failure.Site)
 		q, ok = onlyQuotient(list)
 	}
 	if !ok {

@@ -21,8 +21,10 @@ func Folded(p *image.Process, source func(*evidence.Site, int) *evidence.Source,
 	constant := func(name string) bool { return isConstant(p, site, name) }
 	for i, call := range p.Symbolize(site.PC, image.AtInstruction) {
 		list, _ := in.code(&call.Site)
-		if statement := statementAt(list, &call.Site); !takes(statement, value, constant) && (i == 0 || len(statement) > 0) {
-			return false // an inlined function's argument is in the statement that calls it
+		statement, braced := statementAt(list, &call.Site)
+		// An inlined function's argument is in the statement that calls it. An initialiser's list makes zeros that it does not have.
+		if (braced || !takes(statement, value, constant)) && (i == 0 || len(statement) > 0) {
+			return false
 		}
 		if !call.Inlined {
 			break

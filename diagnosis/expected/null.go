@@ -32,7 +32,8 @@ func Null(in Input) []evidence.LikelyNull {
 	}
 	var list []evidence.LikelyNull
 	if src, _ := in.code(in.Failure.Site); src != nil {
-		list = s.nullsIn(statementAt(src, in.Failure.Site), f)
+		statement, _ := statementAt(src, in.Failure.Site)
+		list = s.nullsIn(statement, f)
 	} else {
 		list = s.nullVariables(f)
 	}
@@ -83,10 +84,11 @@ func (in *Input) named() bool {
 	return b != nil && b.Role != "" && (b.Cell != nil || b.Result != "" || b.Pointer != b.Register)
 }
 
-// statementAt are the tokens of the statement that has a place; the whole line, if the place has no column.
-func statementAt(list []token, site *evidence.Site) []token {
+// statementAt are the tokens of the statement that has a place, between braces; the whole line, if the place has no column. braced: a
+// brace opens at its end, or the tokens are in the braces of an initialiser.
+func statementAt(list []token, site *evidence.Site) (statement []token, braced bool) {
 	if site.Column == 0 {
-		return slices.DeleteFunc(slices.Clone(list), func(t token) bool { return t.line != site.Line })
+		return slices.DeleteFunc(slices.Clone(list), func(t token) bool { return t.line != site.Line }), false
 	}
 	i := -1
 	for k := range list {
@@ -95,7 +97,7 @@ func statementAt(list []token, site *evidence.Site) []token {
 		}
 	}
 	if i < 0 || list[i].line != site.Line {
-		return nil
+		return nil, false
 	}
 	ends := func(t token) bool { return t.text == ";" || t.text == "{" || t.text == "}" }
 	start, end := i, i
@@ -105,7 +107,9 @@ func statementAt(list []token, site *evidence.Site) []token {
 	for end < len(list) && !ends(list[end]) {
 		end++
 	}
-	return list[start:max(start, end)]
+	braced = end < len(list) && list[end].text == "{" ||
+		start > 1 && list[start-1].text == "{" && slices.Contains([]string{"=", "(", ",", "return"}, list[start-2].text)
+	return list[start:max(start, end)], braced
 }
 
 // nullsIn are the pointers that are used in a statement to reach the address of the fault.

@@ -39,6 +39,25 @@ int main(void)
 	order.at = 4095; // CAUSE
 	return first(order.at);
 }
+`, "list.c": `
+#include <stdio.h>
+#include <string.h>
+struct part { long pad, divisor; };
+static struct part volatile parts[4];
+__attribute__((noinline)) static void put(const struct part *from, int n)
+{
+	for (int i = 0; i < n; i++)
+		parts[i].divisor = from[i].divisor;
+}
+__attribute__((noinline)) static long share(long of, int i) { return of / parts[i].divisor; }
+int main(int argc, char **argv)
+{
+	struct part list[4] = { { 1, 5 }, { 2, 7 } }; // CAUSE
+	(void)argv;
+	put(list, argc + 3);
+	printf("%ld\n", share(100, argc + 1));
+	return 0;
+}
 `, "desk.cc": `
 #include <cstdio>
 struct clerk { int age, room; };
@@ -86,6 +105,8 @@ func TestFolded(t *testing.T) {
 		{"share.c", "clang", "-O1", true},
 		{"share_twin.c", "gcc", "-O2", false},
 		{"share_twin.c", "clang", "-O0", false},
+		{"list.c", "gcc", "-O1", false},
+		{"list.c", "clang", "-O0", false},
 		{"desk.cc", "clang++", "-O2", true},
 		{"desk.cc", "g++", "-O3", true},
 		{"desk_twin.cc", "clang++", "-O2", false},
@@ -93,7 +114,11 @@ func TestFolded(t *testing.T) {
 	} {
 		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
 			text := folded[x.source]
-			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGSEGV").Diagnosis
+			signal := "SIGSEGV"
+			if x.source == "list.c" {
+				signal = "SIGFPE"
+			}
+			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, signal).Diagnosis
 			list, marked := d.Causes, "// CAUSE"
 			if x.lead {
 				list, marked = d.Leads, "// LEAD"
