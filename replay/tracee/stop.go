@@ -28,9 +28,6 @@ func (p *Process) Gone(stop *ptrace.Stop) error {
 // which has not been seen itself, is among them.
 func (p *Process) StopAll() error {
 	for {
-		if err := p.awaitNew(); err != nil {
-			return err
-		}
 		waiting := 0
 		for _, t := range p.Threads {
 			if t.Stopped || t.TID == p.PID && leaderEnded(p.PID) {
@@ -42,7 +39,7 @@ func (p *Process) StopAll() error {
 			waiting++
 		}
 		if waiting == 0 {
-			return nil
+			return p.awaitNew()
 		}
 		for waiting > 0 {
 			stop, found, err := p.waitStopped()
