@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"strings"
 	"testing"
 
 	"diagnose/diagnosis/driver"
@@ -22,4 +23,10 @@ func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *e
 		t.Error(err)
 	}
 	return result
+}
+
+// lineOf is the number of the line of a source text that has a mark.
+func lineOf(text, mark string) int {
+	before, _, _ := strings.Cut(text, mark)
+	return strings.Count(before, "\n") + 1
 }

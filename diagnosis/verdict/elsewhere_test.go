@@ -78,8 +78,7 @@ func TestMadeElsewhere(t *testing.T) {
 		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
 			text := elsewhere[x.source]
 			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGSEGV").Diagnosis
-			before, _, _ := strings.Cut(text, "// ENDS")
-			line := strings.Count(before, "\n") + 1
+			line := lineOf(text, "// ENDS")
 			for _, c := range d.Causes {
 				if c.Site == nil || c.Site.Line != line {
 					t.Errorf("%q at %+v, want line %d", c.Summary, c.Site, line)

@@ -123,14 +123,13 @@ func TestFolded(t *testing.T) {
 			if x.lead {
 				list, marked = d.Leads, "// LEAD"
 			}
-			before, _, found := strings.Cut(text, marked)
-			line := strings.Count(before, "\n") + 1
+			line := lineOf(text, marked)
 			switch {
 			case x.lead && (len(d.Causes) > 0 || len(d.Leads) == 0 || d.Leads[0].Open != evidence.OpenFolded):
 				t.Errorf("causes %+v\nleads %+v", d.Causes, d.Leads)
 			case !x.lead && len(d.Causes) == 0:
 				t.Errorf("no cause; leads %+v", d.Leads)
-			case found && (list[0].Site == nil || list[0].Site.Line != line):
+			case list[0].Site == nil || list[0].Site.Line != line:
 				t.Errorf("%q at %+v, want line %d", list[0].Summary, list[0].Site, line)
 			}
 		})

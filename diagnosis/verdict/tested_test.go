@@ -74,8 +74,7 @@ func TestTested(t *testing.T) {
 		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
 			text := tested[x.source]
 			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGABRT").Diagnosis
-			before, _, _ := strings.Cut(text, "// CAUSE")
-			line := strings.Count(before, "\n") + 1
+			line := lineOf(text, "// CAUSE")
 			if len(d.Causes) == 0 || d.Causes[0].Site == nil || d.Causes[0].Site.Line != line {
 				t.Errorf("causes %+v\nleads %+v, want line %d", d.Causes, d.Leads, line)
 			}
