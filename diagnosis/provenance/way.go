@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"slices"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image/x86/transfer"
@@ -104,6 +106,11 @@ type Way struct {
 	Failing bool
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
+}
+
+// Has reports whether the way leads through a step of a kind.
+func (w *Way) Has(kind LinkKind) bool {
+	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Kind == kind })
 }
 
 // Broke reports whether the way ends at an access that broke a rule, before the failing instruction's own.

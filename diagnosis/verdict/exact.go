@@ -97,7 +97,7 @@ func (x *exact) offset(v *victim) *provenance.Way {
 	if w == nil || w.End != provenance.Undecided && (w.End != provenance.Initial || !x.whole) || x.root(w) == nil {
 		return nil
 	}
-	if !slices.ContainsFunc(w.Links, func(l provenance.Link) bool { return l.Kind == provenance.Offset }) {
+	if !w.Has(provenance.Offset) {
 		return nil
 	}
 	return w
@@ -276,10 +276,9 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if d := named.Declared; d != nil && d.Member {
 		out.Proof = evidence.Inferred
 	}
-	stored := func(l provenance.Link) bool { return l.Kind == provenance.Stored }
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
-	} else if named.End == provenance.Zeroed && slices.ContainsFunc(named.Links, stored) {
+	} else if named.End == provenance.Zeroed && named.Has(provenance.Stored) {
 		out.Open = evidence.OpenOrigin // what was handed on may be meant to be 0
 	} else if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
 		// The instruction that has the constant may be one for several statements.

@@ -123,11 +123,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			if v.use && refuted(cause) {
 				continue
 			}
-			if contradicted(cause) && found != nil && found.cause.Open != "" {
-				w.out.Causes = append(w.out.Causes, *found.cause) // where the value was, a trace has shown
-				continue
-			}
 			if contradicted(cause) {
+				if found != nil && found.cause.Open != "" {
+					w.out.Causes = append(w.out.Causes, *found.cause) // where the value was, a trace has shown
+					continue
+				}
 				w.out.Excluded = append(w.out.Excluded, evidence.Fact{Name: cause.Variable,
 					Text: cause.Summary + ": without that the failing instruction gets the same value, and fails"})
 				continue
