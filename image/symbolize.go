@@ -116,8 +116,11 @@ func (m *Module) positionAt(info *debuginfo.Info, link uint64) (position debugin
 func (n *namer) dwarfSites(base evidence.Site, calls []debuginfo.Call) []SymbolizedCall {
 	list := make([]SymbolizedCall, 0, len(calls))
 	for _, c := range calls {
-		site := base
-		site.File, site.Line, site.Column = wording.Name(c.Position.File), c.Position.Line, c.Position.Column
+		site, at := base, c.Position
+		if c.Own.Line > 0 {
+			at = c.Own
+		}
+		site.File, site.Line, site.Column = wording.Name(at.File), at.Line, at.Column
 		if f := c.Function; f != nil {
 			site.Function, site.LinkageName = n.functionName(f.Name, f.Linkage), wording.Name(f.Linkage)
 			if entry := f.Entry; !c.Inlined && uint64(base.ModuleOffset) >= entry {

@@ -44,6 +44,10 @@ type Call struct {
 	// outer level, the place of the inlined call within it. It is zero if the
 	// DWARF does not say.
 	Position Position
+	// Own is, for the innermost level, the place in the function's own file where Position, which is gdb's, is in another one, but the last
+	// row of the line table for the address is of the function's own (DWARF 5 section 6.2); zero elsewhere. Code of an inlined call without
+	// instructions of its own has such rows.
+	Own Position
 
 	unit  *unit
 	tree  *blockTree
@@ -109,7 +113,27 @@ func (i *Info) CallsAt(pc uint64) ([]Call, error) {
 		calls = append(calls, call)
 		position = e.callPosition()
 	}
+	if len(calls) > 0 {
+		calls[0].Own = i.ownPosition(p.home, pc, &calls[0])
+	}
 	return calls, nil
+}
+
+// ownPosition is Call.Own.
+func (i *Info) ownPosition(home *unit, pc uint64, inner *Call) Position {
+	f := inner.Function
+	if f == nil || f.File == "" || inner.Position.File == "" || inner.Position.File == f.File {
+		return Position{}
+	}
+	table, err := home.lines()
+	if err != nil || table == nil {
+		return Position{}
+	}
+	p, _, err := table.positionIn(pc, f.File)
+	if err != nil {
+		i.problem(err)
+	}
+	return p
 }
 
 // callPosition is where an inlined call was made. As in gdb, a call without a

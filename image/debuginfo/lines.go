@@ -17,6 +17,8 @@ type lineRow struct {
 type subfile struct {
 	path string
 	rows []lineRow
+	// hidden are rows that gdb does not keep, though they are the last ones of their addresses.
+	hidden []lineRow
 }
 
 // maxSubfiles bounds the files that rows are kept for.
@@ -38,6 +40,7 @@ type lineMachine struct {
 	discriminator   uint64
 
 	current, last int // subfiles; -1 for none
+	hiddenIn      int // the subfile of the last hidden row; -1 for none
 	lastAddress   uint64
 	stmtAtAddress bool
 	lastLine      uint32
@@ -46,7 +49,7 @@ type lineMachine struct {
 }
 
 func (h *lineHeader) readSubfiles() ([]subfile, error) {
-	m := &lineMachine{h: h, byPath: map[string]int{}, current: -1}
+	m := &lineMachine{h: h, byPath: map[string]int{}, current: -1, hiddenIn: -1}
 	m.lowest, _ = h.unit.base() // without one no sequence at 0 is dropped
 	r := &reader{data: h.program, pos: h.start}
 	m.reset()
@@ -60,6 +63,7 @@ func (h *lineHeader) readSubfiles() ([]subfile, error) {
 	}
 	for i := range m.subfiles {
 		sortRows(m.subfiles[i].rows)
+		sortRows(m.subfiles[i].hidden)
 	}
 	return m.subfiles, nil
 }
@@ -218,8 +222,9 @@ func (m *lineMachine) extended(r *reader) error {
 func (m *lineMachine) record(end bool) {
 	if m.validFile() {
 		changed := m.last != m.current
-		ignored := !end && (m.line == 0 ||
-			changed && m.lastAddress == m.address && !m.stmt && m.stmtAtAddress)
+		hidden := !end && changed && m.lastAddress == m.address && !m.stmt && m.stmtAtAddress
+		ignored := !end && m.line == 0 || hidden
+		m.hide(hidden && m.line != 0)
 		if end || changed && !ignored {
 			m.keep(m.last, lineRow{pc: m.address, stmt: true})
 		}
@@ -233,6 +238,21 @@ func (m *lineMachine) record(end bool) {
 		m.lastAddress, m.stmtAtAddress = m.address, false
 	}
 	m.stmtAtAddress = m.stmtAtAddress || m.stmt
+}
+
+// hide keeps the machine's row as the last one of its address, if it is one that gdb does not keep; it takes the place of another such row.
+func (m *lineMachine) hide(hidden bool) {
+	if m.hiddenIn >= 0 {
+		before := &m.subfiles[m.hiddenIn].hidden
+		if n := len(*before); n > 0 && (*before)[n-1].pc == m.address {
+			*before = (*before)[:n-1]
+		}
+	}
+	if m.hiddenIn = -1; hidden && !m.dropped && m.current >= 0 {
+		m.hiddenIn = m.current
+		rows := &m.subfiles[m.current].hidden
+		*rows = append(*rows, lineRow{m.address, m.line, uint32(m.column), m.stmt})
+	}
 }
 
 // keep appends a row. An end removes the rows of its own address, which cover
@@ -267,8 +287,40 @@ func (t *lineTable) positionAt(pc uint64) (Position, bool, error) {
 	if err != nil {
 		return Position{}, false, err
 	}
-	var best *lineRow
-	var file string
+	best, file := rowAt(subfiles, pc)
+	if best == nil {
+		return Position{}, false, nil
+	}
+	return best.in(file), true, nil
+}
+
+// positionIn returns the place in a file if the last row of the address that positionAt takes is one of that file, and gdb passes over it;
+// ok is false if it is not.
+func (t *lineTable) positionIn(pc uint64, path string) (p Position, ok bool, err error) {
+	subfiles, err := t.rows()
+	if err != nil {
+		return Position{}, false, err
+	}
+	best, _ := rowAt(subfiles, pc)
+	for i := range subfiles {
+		if best == nil || subfiles[i].path != path {
+			continue
+		}
+		rows := subfiles[i].hidden
+		n := sort.Search(len(rows), func(i int) bool { return rows[i].pc > best.pc })
+		if n > 0 && rows[n-1].pc == best.pc {
+			return rows[n-1].in(path), true, nil
+		}
+	}
+	return Position{}, false, nil
+}
+
+func (r *lineRow) in(file string) Position {
+	return Position{File: file, Line: int(r.line), Column: int(r.column)}
+}
+
+// rowAt is the row of positionAt, and its file; nil if there is none.
+func rowAt(subfiles []subfile, pc uint64) (best *lineRow, file string) {
 	for i := range subfiles {
 		rows := subfiles[i].rows
 		n := sort.Search(len(rows), func(i int) bool { return rows[i].pc > pc })
@@ -280,10 +332,7 @@ func (t *lineTable) positionAt(pc uint64) (Position, bool, error) {
 		}
 		best, file = preferStatement(rows, n-1), subfiles[i].path
 	}
-	if best == nil {
-		return Position{}, false, nil
-	}
-	return Position{File: file, Line: int(best.line), Column: int(best.column)}, true, nil
+	return best, file
 }
 
 func preferStatement(rows []lineRow, i int) *lineRow {

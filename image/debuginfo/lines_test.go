@@ -97,3 +97,30 @@ func TestLocationEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenRows: of rows of one address, gdb takes the last statement; the last row may be of another file.
+func TestHiddenRows(t *testing.T) {
+	first := []byte{lnsSetFile, 0, lnsAdvanceLine, 9, lnsCopy} // a.c:10
+	header := []byte{lnsSetFile, 1, lnsAdvanceLine, 4, lnsCopy}
+	back := []byte{lnsSetFile, 0, lnsAdvanceLine, 0x7c, lnsNegateStmt, lnsCopy, lnsNegateStmt} // 4 lines back
+	next := []byte{lnsAdvancePC, 4, lnsAdvanceLine, 1, lnsCopy, lnsAdvancePC, 1}
+	for name, c := range map[string]struct {
+		parts [][]byte
+		want  int
+	}{
+		"the last row":              {[][]byte{setAddress(0x1000), first, header, back, next, endSequence}, 10},
+		"another row came after it": {[][]byte{setAddress(0x1000), first, header, back, header, next, endSequence}, 0},
+		"kept by gdb as well":       {[][]byte{setAddress(0x1000), first, next, endSequence}, 0},
+	} {
+		table := lineProgram(0x1000, c.parts...)
+		for _, pc := range []uint64{0x1000, 0x100f} {
+			got, ok, err := table.positionIn(pc, "/a.c")
+			if err != nil || ok != (c.want != 0) || got.Line != c.want {
+				t.Errorf("%s: %#x is %+v, %v, %v; want line %d", name, pc, got, ok, err, c.want)
+			}
+		}
+		if got, ok, err := table.positionIn(0x1010, "/a.c"); ok || err != nil {
+			t.Errorf("%s: the next address is %+v, %v", name, got, err)
+		}
+	}
+}
