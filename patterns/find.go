@@ -16,6 +16,8 @@ type Options struct {
 	// Threads are the threads that failed, by failing run; 0 or none: not
 	// known.
 	Threads []uint32
+	// Early is memory of which it is known, in the first failing run, that a bad value was read there before anything had been stored to it.
+	Early []evidence.Addr
 	// Most is the number of candidates wanted; 0: DefaultMost.
 	Most int
 }
@@ -138,7 +140,8 @@ type entry struct {
 	late                            bool
 	// handled: a signal's handler interrupted the code that made the other accesses.
 	handled bool
-	unset   bool // it held only zeros so far
+	// unset: it held only zeros so far. early: it is one of Options.Early, and nothing was stored there before.
+	unset, early bool
 }
 
 // scan searches the failing runs for patterns, and then the passing ones for
@@ -336,7 +339,8 @@ func (f *finder) judge(e *entry) {
 	}
 	first := &log.Accesses[indices[0]]
 	written := scanner.firstWrite[scanner.cells.Of(first)]
-	e.unset = e.key.shape == shapeRW && first.Old == 0 && (written == 0 || written-1 > indices[0])
+	unwritten := e.key.shape == shapeRW && (written == 0 || written-1 > indices[0])
+	e.unset, e.early = unwritten && first.Old == 0, unwritten && e.run == 0 && f.isEarly(log, first)
 	if len(indices) < 2 {
 		return
 	}
@@ -350,6 +354,12 @@ func (f *finder) judge(e *entry) {
 	e.apart = apart(log, &log.Accesses[indices[0]], &log.Accesses[indices[len(indices)-1]])
 	middle := &log.Accesses[indices[1]]
 	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
+}
+
+// isEarly reports whether an access is to memory of Options.Early.
+func (f *finder) isEarly(log *evidence.AccessLog, a *evidence.Access) bool {
+	at := log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
+	return slices.ContainsFunc(f.opts.Early, func(early evidence.Addr) bool { return early >= at && early < at+evidence.Addr(a.Size) })
 }
 
 // interrupted reports whether accesses are of one thread, and some of them of a signal's

@@ -45,8 +45,8 @@ const (
 	classReversed
 	classTwo
 	classApart
-	classInterrupted // without a passing run: a handler's, to be decided by an experiment
-	classWeak        // without a passing run: an order that correct programs have too
+	classTentative // without a passing run: a handler's, or one by which a bad value was read too early; an experiment decides
+	classWeak      // without a passing run: an order that correct programs have too
 	classOrdered
 )
 
@@ -58,8 +58,8 @@ func (e *entry) classOf(withPassing bool) class {
 		return classWeak
 	case !e.seen.free || e.locking.never:
 		return classOrdered
-	case !withPassing && e.handled && (e.apart || e.accesses == 2):
-		return classInterrupted
+	case !withPassing && (e.early || e.handled && (e.apart || e.accesses == 2)):
+		return classTentative
 	case !withPassing && (e.apart || e.accesses == 2):
 		return classWeak
 	case e.apart:
@@ -78,11 +78,11 @@ func (e *entry) classOf(withPassing bool) class {
 
 // Suspicious reports whether, as far as known, the order may be the cause: it
 // is not enforced, and correct programs do not have it.
-func (c *Candidate) Suspicious() bool { return c.class < classInterrupted }
+func (c *Candidate) Suspicious() bool { return c.class < classTentative }
 
 // Tentative reports whether correct programs have the order too, but an experiment can decide
-// whether it is the cause: a signal can arrive at any other place.
-func (c *Candidate) Tentative() bool { return c.class == classInterrupted }
+// whether it is the cause: a signal can arrive at any other place, and a read can wait for the store.
+func (c *Candidate) Tentative() bool { return c.class == classTentative }
 
 // scoreOf is how likely an entry explains the failure, without the other
 // criteria of keepLikeliest.

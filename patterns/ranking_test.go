@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"diagnose/delta"
 	"diagnose/evidence"
+	"diagnose/internal/accesslog"
 )
 
 // TestRanking: with several runs, the pattern that predicts the failure comes
@@ -84,6 +86,43 @@ t3 unlock L
 			if c := &r.Candidates[i]; c.Late != late {
 				t.Errorf("%s at %s: late %v", pattern, r.lines(c), c.Late)
 			}
+		}
+	}
+}
+
+// TestEarly: without a passing run, a read before the first store is worth an experiment only where the value is known to be bad.
+func TestEarly(t *testing.T) {
+	const first, second = evidence.Addr(0x1000), evidence.Addr(0x2000)
+	log := func(text string) *evidence.AccessLog {
+		log := accesslog.Log("run failed\nmain t1\nt1 create t2 setter\n" + text + "t1 R seen 1 @30\n")
+		for i := range log.Variables {
+			if log.Variables[i].Name == "price" {
+				log.Variables[i].Address = first
+			}
+		}
+		return log
+	}
+	for name, c := range map[string]struct {
+		text  string
+		early []evidence.Addr
+		want  bool
+	}{
+		"a bad value":             {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{first}, true},
+		"not 0":                   {"t1 R price 4 @10\nt2 event\nt2 W price 4->7 @20\n", []evidence.Addr{first}, true},
+		"of another variable":     {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{second}, false},
+		"nothing is known":        {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", nil, false},
+		"it was stored to before": {"t1 W price 0->3 @9\nt1 event\nt1 R price 3 @10\nt2 event\nt2 W price 3->7 @20\n", []evidence.Addr{first}, false},
+	} {
+		runs, err := delta.Align([]*evidence.AccessLog{log(c.text)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Find(delta.Compare(runs), Options{Threads: []uint32{1}, Early: c.early})
+		got := slices.ContainsFunc(r.Candidates, func(c Candidate) bool {
+			return c.Pattern == evidence.PatternRW && c.Variables[0] == "price" && c.Tentative()
+		})
+		if got != c.want {
+			t.Errorf("%s: %v, want %v: %+v", name, got, c.want, r.Candidates)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (c *chain) openEnd() evidence.OpenEnd {
 		return c.open
 	case !c.traced && slices.ContainsFunc(c.links, func(l link) bool { return l.store.Split }):
 		return evidence.OpenOrigin
-	case c.overtaken && c.mayInterleave():
+	case c.overtaken != nil && c.mayInterleave():
 		return evidence.OpenUntested
 	case c.given:
 		return ""

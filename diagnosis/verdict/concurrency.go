@@ -52,6 +52,7 @@ func (w *work) concurrency() error {
 	if proved(found) {
 		// A bad value that was followed back, or freed memory, may be what the
 		// order leads to.
+		w.out.Causes = slices.DeleteFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Open == evidence.OpenUntested })
 		w.out.Causes = append(found, w.out.Causes...)
 		return nil
 	}
@@ -180,7 +181,11 @@ func (w *work) findPatterns(failing, passing []traced) (*patterns.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	return patterns.Find(delta.Compare(runs), patterns.Options{Threads: threads}), nil
+	var early []evidence.Addr
+	for _, t := range w.overtaken {
+		early = append(early, t.Addr)
+	}
+	return patterns.Find(delta.Compare(runs), patterns.Options{Threads: threads, Early: early}), nil
 }
 
 // race is the search among the candidates.
@@ -217,6 +222,8 @@ type tested struct {
 	unsettled bool
 	// needless: the failing check was passed before the access that the order says has to come first.
 	needless bool
+	// apart: a trace shows that no value of its variables has a part in the failing check.
+	apart bool
 	// unlogged: a replay has the accesses in another order than the logs.
 	unlogged bool
 }
@@ -263,7 +270,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		}
 		// The first that is cured may be a consequence: who is first with one
 		// variable may follow from an interleaving of accesses to another.
-		if best != nil && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
+		if best != nil && !best.apart && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
 			continue
 		}
 		t, err := r.test(c)
@@ -286,7 +293,8 @@ func (r *race) try() ([]evidence.Cause, error) {
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: threads pass the failing check before the write, too", c.Pattern, r.placesText(c))})
 		case t.cured:
-			if best == nil || r.contradicted(best) && !r.contradicted(t) {
+			t.apart = !t.forced && r.apart(c)
+			if best == nil || r.contradicted(best) && !r.contradicted(t) || best.apart && !t.apart {
 				best = t
 			}
 		case r.inDeadlock(c):

@@ -69,6 +69,9 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 			}
 		}
 	}
+	if level == widest {
+		add(w.overtaken)
+	}
 	if level == widest && w.tidy(list) {
 		add(w.allocated())
 	}

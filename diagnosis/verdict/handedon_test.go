@@ -92,6 +92,74 @@ int main(void)
     return 0;
 }
 `}, 0},
+	{crashtest.Program{Source: "unstored.cc", Compiler: "clang++", Flags: []string{"-O0", "-pthread"}, Text: `#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+struct page { int number; };
+static std::mutex lock;
+static struct { int used; page *pages[4]; } book;
+static page none, *taken = &none;
+__attribute__((noinline)) static void add(page *p)
+{
+    std::unique_lock<std::mutex> held(lock);
+    int at = book.used++;
+    held.unlock();
+    usleep(100000);
+    held.lock();
+    book.pages[at] = p;
+}
+__attribute__((noinline)) static void take()
+{
+    int used;
+    do {
+        usleep(10000);
+        std::lock_guard<std::mutex> held(lock);
+        used = book.used;
+    } while (!used);
+    std::lock_guard<std::mutex> held(lock);
+    taken = book.pages[used - 1];
+}
+int main()
+{
+    page first = { 3 };
+    std::thread one(add, &first);
+    take();
+    one.join();
+    std::printf("%d\n", taken->number);
+}
+`}, 12},
+	{crashtest.Program{Source: "moved.c", Flags: []string{"-O1", "-pthread"}, Text: `#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+struct order { long price; struct order *before; };
+static struct order *last;
+static long price, *most;
+static void *set_price(void *arg)
+{
+    usleep(100000);
+    most = &price;
+    return arg;
+}
+__attribute__((noinline)) static void keep(struct order *o)
+{
+    o->price = (long)most;
+    last = o;
+}
+__attribute__((noinline)) static long paid(const struct order *o) { return *(long *)o->price; }
+int main(void)
+{
+    static struct order only;
+    pthread_t one;
+    only.price = (long)&price;
+    if (pthread_create(&one, NULL, set_price, NULL))
+        return 1;
+    keep(&only);
+    pthread_join(one, NULL);
+    printf("%ld\n", paid(last));
+    return 0;
+}
+`}, 15},
 }
 
 // TestHandedOn: a store that hands a bad value on is not proved to be the cause, though the run passes without it.

@@ -28,10 +28,14 @@ func (c *chain) confirm(v *victim, made *link) {
 	if err != nil {
 		c.failedPart(err)
 	}
-	if look != nil && !c.storedSince(v, look) {
+	stored, earlier := true, false
+	if look != nil {
+		stored, earlier = c.storedSince(v, look)
+	}
+	if !stored {
 		return
 	}
-	if look != nil && look.sure {
+	if earlier && look.sure {
 		c.limit(evidence.Limit{Code: evidence.LimitContradicted, Names: []string{v.name}, Addr: v.start})
 	}
 	c.retract(v)
@@ -107,14 +111,19 @@ func lastStore(log *evidence.AccessLog, is func(*evidence.Access) bool) int {
 	return -1
 }
 
-// storedSince reports whether there is a store to a victim since it began. One of after the
-// read is none: that it was later is known only where the read is, and if an event of the
-// program was between.
-func (c *chain) storedSince(v *victim, look *secondLook) bool {
+// storedSince reports whether there may be a store to a victim since it began and before the bad value had been read. Which was first
+// is not known where no event of the program was between; earlier: one is not known to be as late as that.
+func (c *chain) storedSince(v *victim, look *secondLook) (stored, earlier bool) {
 	log := look.log
-	return slices.ContainsFunc(log.Accesses[look.begin+1:], func(a evidence.Access) bool {
-		later := c.read != nil && v.readPC != 0 && a.Position > c.read.Position
-		part := look.begin >= 0 && sameStore(log, &a, &log.Accesses[look.begin])
-		return writesMemory(a.Kind) && a.By != evidence.ByHeap && v.concerns(log, &a) && !later && !part
-	})
+	for i := range log.Accesses[look.begin+1:] {
+		a := &log.Accesses[look.begin+1+i]
+		part := look.begin >= 0 && sameStore(log, a, &log.Accesses[look.begin])
+		if !writesMemory(a.Kind) || a.By == evidence.ByHeap || !v.concerns(log, a) || part {
+			continue
+		}
+		if c.had == nil || a.Position <= c.had.Position {
+			stored, earlier = true, earlier || c.had == nil || a.Position < c.had.Position
+		}
+	}
+	return stored, earlier
 }

@@ -42,28 +42,27 @@ func TestIndexIn(t *testing.T) {
 // none, if they are of the victim's life and not known to be later than the read.
 func TestStoredSince(t *testing.T) {
 	v := victim{start: 0x1000, size: 8}
-	read := &evidence.Access{Position: 5}
+	had := &evidence.Access{Position: 5}
 	for name, test := range map[string]struct {
-		access evidence.Access
-		begin  int
-		readPC evidence.Addr
-		want   bool
+		access          evidence.Access
+		begin           int
+		had             *evidence.Access
+		stored, earlier bool
 	}{
-		"store":            {access: evidence.Access{Kind: evidence.CodeWrite, Position: 4, Size: 8}, begin: -1, want: true},
-		"read":             {access: evidence.Access{Kind: evidence.CodeRead, Position: 4, Size: 8}, begin: -1},
-		"of the heap":      {access: evidence.Access{Kind: evidence.CodeWrite, By: evidence.ByHeap, Size: 8}, begin: -1},
-		"of another word":  {access: evidence.Access{Kind: evidence.CodeWrite, Variable: 1, Size: 8}, begin: -1},
-		"before its life":  {access: evidence.Access{Kind: evidence.CodeWrite, Size: 8}, begin: 0},
-		"after the read":   {access: evidence.Access{Kind: evidence.CodeWrite, Position: 6, Size: 8}, begin: -1, readPC: 0x401000},
-		"read not known":   {access: evidence.Access{Kind: evidence.CodeWrite, Position: 6, Size: 8}, begin: -1, want: true},
-		"not told apart":   {access: evidence.Access{Kind: evidence.CodeWrite, Position: 5, Size: 8}, begin: -1, readPC: 0x401000, want: true},
-		"by a system call": {access: evidence.Access{Kind: evidence.CodeWrite, By: evidence.ByCall, Size: 8}, begin: -1, want: true},
+		"store":            {evidence.Access{Kind: evidence.CodeWrite, Position: 4, Size: 8}, -1, had, true, true},
+		"read":             {evidence.Access{Kind: evidence.CodeRead, Position: 4, Size: 8}, -1, had, false, false},
+		"of the heap":      {evidence.Access{Kind: evidence.CodeWrite, By: evidence.ByHeap, Size: 8}, -1, had, false, false},
+		"of another word":  {evidence.Access{Kind: evidence.CodeWrite, Variable: 1, Size: 8}, -1, had, false, false},
+		"before its life":  {evidence.Access{Kind: evidence.CodeWrite, Size: 8}, 0, had, false, false},
+		"after the read":   {evidence.Access{Kind: evidence.CodeWrite, Position: 6, Size: 8}, -1, had, false, false},
+		"read not known":   {evidence.Access{Kind: evidence.CodeWrite, Position: 6, Size: 8}, -1, nil, true, true},
+		"not told apart":   {evidence.Access{Kind: evidence.CodeWrite, Position: 5, Size: 8}, -1, had, true, false},
+		"by a system call": {evidence.Access{Kind: evidence.CodeWrite, By: evidence.ByCall, Size: 8}, -1, had, true, true},
 	} {
 		log := &evidence.AccessLog{Variables: []evidence.Watched{{Address: 0x1000}, {Address: 0x2000}}, Accesses: []evidence.Access{test.access}}
-		c := chain{read: read}
-		v.readPC = test.readPC
-		if got := c.storedSince(&v, &secondLook{log: log, begin: test.begin}); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
+		c := chain{had: test.had}
+		if stored, earlier := c.storedSince(&v, &secondLook{log: log, begin: test.begin}); stored != test.stored || earlier != test.earlier {
+			t.Errorf("%s: %v and %v, want %v and %v", name, stored, earlier, test.stored, test.earlier)
 		}
 	}
 }

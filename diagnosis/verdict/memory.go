@@ -89,6 +89,11 @@ func (w *work) back(victims []victim, from beginning) error {
 		case err != nil:
 			return err
 		}
+		if c.overtaken != nil && !c.overtaken.damaged() {
+			t := c.overtaken.target()
+			t.Writes = false
+			w.overtaken = append(w.overtaken, t)
+		}
 		w.decidedBefore(c)
 		cause := c.cause()
 		if cause == nil {
@@ -198,16 +203,17 @@ type chain struct {
 	neverStored bool
 	// initialised: the victim has the value that its module's file gives it.
 	initialised bool
-	// overtaken: the chain ends at memory that nothing had stored to when it was read, and that had another value at the end of the run.
-	overtaken bool
+	// overtaken is the memory that the chain ends at, if nothing had stored to it when it was read, and it had another value at the end of
+	// the run.
+	overtaken *victim
 	// partial: not all accesses to the memory that was looked at last are known to have
 	// been seen, so that nobody else wrote there does not follow.
 	partial bool
 	// everStored: an access of the log stored to the memory that was looked at last, at
-	// whatever time. read is the access that read the bad value there; nil: it is not in the
-	// log.
+	// whatever time. had is an access by which the bad value had been read there: the one that read it, or the store that handed it
+	// on; nil: none is known.
 	everStored bool
-	read       *evidence.Access
+	had        *evidence.Access
 	text       evidence.Addr
 	// open says why the chain ends before a place that is known to be wrong; empty: its links tell.
 	open evidence.OpenEnd
@@ -323,7 +329,9 @@ func (c *chain) follow(from beginning) error {
 				continue
 			}
 			c.allocated(&v, made)
-			c.overtaken = c.changedSince(&v)
+			if c.changedSince(&v) {
+				c.overtaken = &v
+			}
 			c.confirm(&v, made)
 			return nil
 		}
@@ -393,19 +401,20 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 	c.everStored = slices.ContainsFunc(log.Accesses, func(a evidence.Access) bool {
 		return writesMemory(a.Kind) && a.By != evidence.ByHeap && v.concerns(log, &a)
 	})
+	c.had = nil
 	before := v.readBy(log, len(log.Accesses), c.rec.Manifest.Outcome.Thread)
 	if after != nil {
 		before = after.indexIn(log)
 		if before < 0 {
 			return nil, nil, fmt.Errorf("the store to %s at %v is not in a second pass", after.victim.name, after.access.PC)
 		}
+		c.had = &log.Accesses[before]
 		if v.readPC != 0 {
 			before = v.readBy(log, before, after.access.Thread)
 		}
 	}
-	c.read = nil
-	if before > 0 && before < len(log.Accesses) && log.Accesses[before-1].Kind == evidence.CodeRead {
-		c.read = &log.Accesses[before-1]
+	if v.readPC != 0 && before > 0 && before < len(log.Accesses) && log.Accesses[before-1].Kind == evidence.CodeRead {
+		c.had = &log.Accesses[before-1]
 	}
 	base, culprit := v.stores(log, before)
 	if made, err = c.look(v, plan, log, base); err == nil {

@@ -49,7 +49,7 @@ func (c *chain) ordered(x *change) bool {
 	if x.link < 0 || c.victim.damaged() {
 		return false
 	}
-	if c.readEarly(x.link) || c.overtaken && c.mayInterleave() {
+	if c.readEarly(x.link) || c.overtaken != nil && c.mayInterleave() {
 		return true
 	}
 	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread

@@ -226,6 +226,8 @@ type work struct {
 	// stackPlaces says of targets on stacks, by their names, where they lie.
 	stackPlaces map[string]stackPlace
 	stackLocks  *[]watchtrace.Target
+	// overtaken is memory that bad values came from, to which something was stored only after that.
+	overtaken []watchtrace.Target
 	// inputs are shared by all copies of the work.
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
