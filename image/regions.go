@@ -166,3 +166,10 @@ func (r *regions) heapFrom(i int) addrRange {
 	}
 	return heap
 }
+
+// OfStart reports whether an address is in the texts that the kernel gave the program when it started it, its arguments and its environment:
+// they lie between AT_RANDOM's bytes and AT_EXECFN (Linux, fs/binfmt_elf.c, create_elf_tables).
+func (p *Process) OfStart(addr evidence.Addr) bool {
+	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
+	return first != 0 && uint64(addr) > first && uint64(addr) < last
+}

@@ -16,7 +16,8 @@ type Options struct {
 	// Threads are the threads that failed, by failing run; 0 or none: not
 	// known.
 	Threads []uint32
-	// Early is memory of which it is known, in the first failing run, that a bad value was read there before anything had been stored to it.
+	// Early is memory of which it is known, in the first failing run, that a bad value was read there before another thread stored another
+	// one.
 	Early []evidence.Addr
 	// Most is the number of candidates wanted; 0: DefaultMost.
 	Most int
@@ -140,7 +141,7 @@ type entry struct {
 	late                            bool
 	// handled: a signal's handler interrupted the code that made the other accesses.
 	handled bool
-	// unset: it held only zeros so far. early: it is one of Options.Early, and nothing was stored there before.
+	// unset: it held only zeros so far. early: it is one of Options.Early.
 	unset, early bool
 }
 
@@ -339,8 +340,8 @@ func (f *finder) judge(e *entry) {
 	}
 	first := &log.Accesses[indices[0]]
 	written := scanner.firstWrite[scanner.cells.Of(first)]
-	unwritten := e.key.shape == shapeRW && (written == 0 || written-1 > indices[0])
-	e.unset, e.early = unwritten && first.Old == 0, unwritten && e.run == 0 && f.isEarly(log, first)
+	e.unset = e.key.shape == shapeRW && first.Old == 0 && (written == 0 || written-1 > indices[0])
+	e.early = e.key.shape == shapeRW && e.run == 0 && f.isEarly(log, first)
 	if len(indices) < 2 {
 		return
 	}

@@ -25,6 +25,8 @@ type Options struct {
 	Depth int
 	// Functions replaces the failing function by functions with these names.
 	Functions []string
+	// At replaces it by the functions that have code at these addresses.
+	At []evidence.Addr
 	// Message replaces the failing function by those that refer to a string
 	// literal which contains it.
 	Message string

@@ -61,8 +61,11 @@ func (s *scan) findScope() error {
 		if err := s.scopeOfMessage(); err != nil {
 			return err
 		}
-	case len(s.opts.Functions) > 0:
+	case len(s.opts.Functions)+len(s.opts.At) > 0:
 		s.scopeOfNames()
+		for _, pc := range s.opts.At {
+			s.addAt(pc)
+		}
 	default:
 		s.scopeOfFrames()
 	}

@@ -115,6 +115,8 @@ type Given struct {
 	// handed on; Again says that the instruction had given other values before.
 	Tested *Condition
 	Again  bool
+	// Equal: Value is one of two values that were equal, and which one is not known.
+	Equal bool
 }
 
 // Condition is a conditional jump that was executed.

@@ -10,9 +10,9 @@ import (
 	"diagnose/image/x86"
 )
 
-// judge finds a condition that has found a loaded 0 to be one.
+// judge finds a condition that has found a loaded 0, or one of two, to be one.
 func (t *resultSearch) judge(w *Course, g *Given) {
-	if g.Kind != evidence.OriginCell || g.Value != 0 || g.Course != w {
+	if g.Kind != evidence.OriginCell && !g.Equal || g.Value != 0 || g.Course != w {
 		return
 	}
 	pc := w.Steps[g.Step].Registers.PC()

@@ -137,7 +137,9 @@ func (t *resultSearch) gave(w *Course, i int, at *spot) (Given, *spot) {
 		} else if known && v != old {
 			return Given{}, &spot{reg: at.reg, size: at.size}
 		}
-		return lostGiven("it was one of two equal values"), nil
+		lost := lostGiven("it was one of two equal values")
+		lost.Value, lost.Equal = after(w, i, at.reg), true
+		return lost, nil
 	case two && in.Op == "xor" && sameRegister(dst, src), two && in.Op == "sub" && sameRegister(dst, src), two && in.Op == "and" && src.IsImm && src.Imm == 0:
 		return t.constant(0), nil
 	case two && in.Op == "or" && src.IsImm && src.Imm == -1:

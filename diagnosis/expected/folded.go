@@ -18,12 +18,16 @@ func Folded(p *image.Process, source func(*evidence.Site, int) *evidence.Source,
 		return false
 	}
 	in := Input{Process: p, Source: source}
-	constant := func(name string) bool { return isConstant(p, site, name) }
+	known := names{
+		constant: func(name string) bool { return isConstant(p, site, name) },
+		size:     func(name string) (uint64, bool) { return sizeOf(p, site, name) },
+		mapped:   func(addr uint64) bool { return p.MappingAt(evidence.Addr(addr)) != nil },
+	}
 	for i, call := range p.Symbolize(site.PC, image.AtInstruction) {
 		list, _ := in.code(&call.Site)
 		statement, braced := statementAt(list, &call.Site)
 		// An inlined function's argument is in the statement that calls it. An initialiser's list makes zeros that it does not have.
-		if (braced || !takes(statement, value, constant)) && (i == 0 || len(statement) > 0) {
+		if (braced || !takes(statement, value, known)) && (i == 0 || len(statement) > 0) {
 			return false
 		}
 		if !call.Inlined {
@@ -79,6 +83,44 @@ func isConstant(p *image.Process, site *evidence.Site, name string) bool {
 	return err != nil || ok && len(v.Const) > 0
 }
 
+// sizeOf is the size of a variable that is in scope at a place.
+func sizeOf(p *image.Process, site *evidence.Site, name string) (size uint64, ok bool) {
+	info, pc := debugAt(p, site)
+	if info == nil {
+		return 0, false
+	}
+	calls, err := info.CallsAt(pc)
+	if err != nil {
+		return 0, false
+	}
+	depth := -1
+	for _, call := range calls {
+		variables, err := info.VariablesAt(call, pc)
+		if err != nil {
+			return 0, false
+		}
+		for _, v := range variables {
+			if v.Name == name && v.Type != nil && v.Depth > depth {
+				size, ok, depth = uint64(v.Type.Size()), true, v.Depth
+			}
+		}
+		if ok {
+			break
+		}
+	}
+	return size, ok
+}
+
+// names says what a program means by names in a statement.
+type names struct {
+	// constant: the name may stand for a value.
+	constant func(name string) bool
+	// size is that of a variable in bytes; ok is false if it is not known.
+	size func(name string) (size uint64, ok bool)
+	// mapped: there is memory at an address.
+	mapped func(addr uint64) bool
+}
+
 // made are words by which a statement may make a value that it does not name.
 var made = []string{"sizeof", "alignof", "_Alignof", "offsetof", "new", "NULL", "nullptr", "true", "false", "None", "this", "operator"}
 
@@ -86,14 +128,21 @@ var made = []string{"sizeof", "alignof", "_Alignof", "offsetof", "new", "NULL", 
 var decides = []string{"!", "&&", "||", "==", "!=", "<", ">", "<=", ">=", "<=>"}
 
 // takes reports whether a statement hands a value on, and has neither the value nor anything that it may make it of.
-func takes(statement []token, value uint64, constant func(name string) bool) bool {
+func takes(statement []token, value uint64, known names) bool {
 	moves := false
-	for i := range statement {
+	for i := 0; i < len(statement); i++ {
 		t := &statement[i]
+		if size, end, ok := known.sizeAt(statement, i); ok {
+			if meansNumber(statement, i, end, size, value) {
+				return false
+			}
+			i = end - 1
+			continue
+		}
 		switch {
-		case t.kind == literal && means(statement, i, value):
+		case t.kind == literal && means(statement, i, value, known):
 			return false
-		case t.kind == word && (slices.Contains(made, t.text) || t.text == strings.ToUpper(t.text) || constant(t.text)):
+		case t.kind == word && (slices.Contains(made, t.text) || t.text == strings.ToUpper(t.text) || known.constant(t.text)):
 			return false
 		case t.text == "return" || t.text == "=" || t.text == "(":
 			moves = true
@@ -104,16 +153,41 @@ func takes(statement []token, value uint64, constant func(name string) bool) boo
 	return moves
 }
 
-// means reports whether a literal may be, or be a part of, a value. Each number beside an operator may be, unless that only compares.
-func means(statement []token, i int, value uint64) bool {
+// sizeAt is the size of a variable for which a statement asks by "sizeof(NAME)" or "sizeof NAME", and the token after that.
+func (n *names) sizeAt(statement []token, i int) (size uint64, end int, ok bool) {
+	if statement[i].text != "sizeof" {
+		return 0, 0, false
+	}
+	if end = i + 1; end < len(statement) && statement[end].text == "(" {
+		if end += 2; end >= len(statement) || statement[end].text != ")" {
+			return 0, 0, false
+		}
+		size, ok = n.size(statement[end-1].text)
+		return size, end + 1, ok
+	}
+	if end >= len(statement) || end+1 < len(statement) && slices.Contains([]string{".", "->", "[", "("}, statement[end+1].text) {
+		return 0, 0, false
+	}
+	size, ok = n.size(statement[end].text)
+	return size, end + 1, ok
+}
+
+// means reports whether a literal may be, or be a part of, a value.
+func means(statement []token, i int, value uint64, known names) bool {
 	t := &statement[i]
 	if t.text[0] == '"' {
-		return value >= 1<<16 // an address
+		return known.mapped(value)
 	}
 	number, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimRight(t.text, "uUlLzZ"), "'", ""), 0, 64)
 	if err != nil {
 		return true // a character, or a number with a fraction
 	}
+	return meansNumber(statement, i, i+1, number, value)
+}
+
+// meansNumber reports whether a number, which tokens of a statement stand for, may be, or be a part of, a value. Each number beside an
+// operator may be, unless that only compares.
+func meansNumber(statement []token, start, end int, number, value uint64) bool {
 	for bits := 8; bits <= 64; bits *= 2 {
 		if same := ^uint64(0) >> (64 - bits); value&same == value && (number&same == value || -number&same == value) {
 			return true
@@ -122,5 +196,5 @@ func means(statement []token, i int, value uint64) bool {
 	beside := func(k int) bool {
 		return k >= 0 && k < len(statement) && statement[k].kind == sign && !strings.Contains("()[],;:?=", statement[k].text) && !slices.Contains(decides, statement[k].text)
 	}
-	return beside(i-1) || beside(i+1)
+	return beside(start-1) || beside(end)
 }

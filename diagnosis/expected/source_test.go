@@ -123,7 +123,11 @@ func FuzzSource(f *testing.F) {
 
 // A statement hands a value on that it does not have, and cannot make. The value is 0 unless it is said.
 func TestTakes(t *testing.T) {
-	constant := func(name string) bool { return name == "kNone" }
+	known := names{
+		constant: func(name string) bool { return name == "kNone" },
+		size:     func(name string) (uint64, bool) { return 40, name == "line" },
+		mapped:   func(addr uint64) bool { return addr == 93824992235520 },
+	}
 	for source, want := range map[string]bool{
 		"basket.before = desk->clerk;":              true,
 		"return p;":                                 true,
@@ -146,13 +150,19 @@ func TestTakes(t *testing.T) {
 		"name = \"empty\"; @93824992235520":         false,
 		"text[n] = '\\0';":                          false,
 		"size_t n = sizeof(x); @24":                 false,
+		"size_t n = sizeof line; @40":               false,
+		"size_t n = 3 * sizeof(line); @120":         false,
+		"fill(line, sizeof(line), end); @17895697":  true,
+		"fill(line, sizeof line, end); @17895697":   true,
+		"fill(line, sizeof line[0], end); @1":       false,
+		"print(\"n=%d\", limit); @17895697":         true,
 		"std::vector<int> list":                     false,
 		"struct item first":                         false,
 		"reading = scale(offset(raw)); @4294967295": true,
 	} {
 		text, number, _ := strings.Cut(source, " @")
 		value, _ := strconv.ParseUint(number, 10, 64)
-		if got := takes(tokens(lines(text)), value, constant); got != want {
+		if got := takes(tokens(lines(text)), value, known); got != want {
 			t.Errorf("%s: %v", source, got)
 		}
 	}

@@ -19,7 +19,9 @@ func (f *follower) converted(entered int) {
 	if number, at, ok := f.printed(text, entered); ok {
 		inner.follow(number, at)
 	} else if inner.follow(text, entered); inner.way.End != Input {
-		f.way.End = Undecided
+		if !inner.way.FromMemory() || !f.program.OfStart(inner.way.From.Addr) {
+			f.way.End = Undecided
+		}
 		return
 	}
 	f.continueOn(inner.way)

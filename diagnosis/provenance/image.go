@@ -62,6 +62,9 @@ func (i *Image) Foreign(pc evidence.Addr) bool {
 // Mapped implements Program.
 func (i *Image) Mapped(addr evidence.Addr) bool { return i.process.MappingAt(addr) != nil }
 
+// OfStart implements Program.
+func (i *Image) OfStart(addr evidence.Addr) bool { return i.process.OfStart(addr) }
+
 // Code implements Program.
 func (i *Image) Code(addr evidence.Addr) bool {
 	m := i.process.MappingAt(addr)

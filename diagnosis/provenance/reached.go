@@ -128,6 +128,9 @@ func (r *reaching) take(x wanted) {
 	case flow.Before:
 		r.out.Whole = r.out.Whole && r.whole
 		return
+	case flow.Result:
+		// Where the heap puts an object is no value of the program's.
+		r.out.Whole = r.out.Whole && r.trace.ObjectMade(d.At) != nil
 	default:
 		r.out.Whole = false
 	}

@@ -52,16 +52,17 @@ func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
 	return 0, false
 }
 
-// implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it
-// and branched. Compilers then use it in place of the constant 0, so that where its value came from may say nothing.
-func (f *follower) implied(l flow.Location, used int, d flow.Definition) bool {
+// implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it, or the
+// register that it was copied from, and branched. Compilers then use it in place of the constant 0, so that where its value came from may
+// say nothing. It is the branch, -1 if there is none.
+func (f *follower) implied(l flow.Location, used int, d flow.Definition) (branch int) {
+	branch = -1
 	if l.Space != transfer.General || d.At < 0 || d.Part != l {
-		return false
+		return -1
 	}
 	if v, known := f.value(l, used); !known || v != 0 {
-		return false
+		return -1
 	}
-	tested := false
 	for n := f.trace.Previous(used); n > d.At; n = f.trace.Previous(n) {
 		// Going back, the branch comes before the test.
 		s := f.trace.Step(n)
@@ -69,12 +70,35 @@ func (f *follower) implied(l flow.Location, used int, d flow.Definition) bool {
 			continue
 		}
 		if s.Inst.Flow == x86.FlowBranch {
-			tested = true
-		} else if tested && testsZero(s.Inst, x86.Reg(l.Num)) {
-			return true
+			branch = n
+		} else if branch >= 0 && (testsZero(s.Inst, x86.Reg(l.Num)) || f.testsSource(n, d)) {
+			return branch
 		}
 	}
-	return false
+	return -1
+}
+
+// found0 ends the way at a branch that found a register to be 0 before step n: at the branch if the 0 is of memory to which nothing had been
+// stored, as to the pointer in the last element of a list. Else the way is not decided.
+func (f *follower) found0(l flow.Location, n, branch int) {
+	if f.depth < mostDepth {
+		inner := f.inner()
+		inner.past = true
+		if inner.follow(l, n); inner.way.End == Zeroed || inner.way.FromMemory() {
+			f.end(Tested, branch)
+			return
+		}
+	}
+	f.end(Undecided, n)
+}
+
+// testsSource reports whether step n compares with 0 the register that another one was copied from, and that still has the value.
+func (f *follower) testsSource(n int, copied flow.Definition) bool {
+	if copied.Kind != flow.Copied || copied.From[0].Space != transfer.General {
+		return false
+	}
+	from := copied.From[0]
+	return testsZero(f.trace.Step(n).Inst, x86.Reg(from.Num)) && f.trace.Define(from, n).At < copied.At
 }
 
 // testsZero reports whether an instruction compares a register with 0.

@@ -20,6 +20,8 @@ type Program interface {
 	Code(addr evidence.Addr) bool
 	// Mapped reports whether an address is in memory of the process.
 	Mapped(addr evidence.Addr) bool
+	// OfStart reports whether an address is in the texts of the program's arguments and environment.
+	OfStart(addr evidence.Addr) bool
 	// Decode returns the instruction at an address; ok is false if there is none.
 	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
 	// Function names the function at a place; empty: it is not known.
@@ -122,6 +124,8 @@ type follower struct {
 	derivations map[derivation]*flow.Object
 	// start is the step at which the way began.
 	start int
+	// past: the first value is followed past a branch that found it to be 0.
+	past bool
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
@@ -133,7 +137,7 @@ func (f *follower) inner() *follower {
 
 // continueOn ends the way as an inner one does, after the links so far.
 func (f *follower) continueOn(w *Way) {
-	w.Links = append(f.way.Links, w.Links...)
+	w.Links, w.Overtaken = append(f.way.Links, w.Links...), append(f.way.Overtaken, w.Overtaken...)
 	*f.way = *w
 }
 
@@ -191,13 +195,17 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 // follow goes back from bytes as they are before step n.
 func (f *follower) follow(l flow.Location, n int) {
 	f.counts, f.start = map[evidence.Addr][]int{}, n
-	for range mostSteps {
+	for i := range mostSteps {
 		if v, known := f.value(l, n); known && len(f.counts) == 0 {
 			f.used = &v
 		}
 		d := f.trace.Define(l, n)
 		var more bool
-		if f.implied(l, n, d) || f.contradicted(l, n, d) {
+		if branch := f.implied(l, n, d); branch >= 0 && (i > 0 || !f.past) {
+			f.found0(l, n, branch)
+			return
+		}
+		if f.contradicted(l, n, d) {
 			f.end(Undecided, n)
 			return
 		}
@@ -220,6 +228,7 @@ func (f *follower) follow(l flow.Location, n int) {
 // step takes one definition; more: the way continues at l, as it is before step n.
 func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, more bool) {
 	f.way.Call = d.Call
+	f.overtaken(d, used)
 	switch d.Kind {
 	case flow.Before:
 		if f.unset(d, used) {
@@ -274,6 +283,21 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)
+}
+
+// overtaken notes memory that step used read, if the last store there is a later one, of another thread.
+func (f *follower) overtaken(d flow.Definition, used int) {
+	const most = 8
+	l, n := d.Part, f.trace.Len()
+	if l.Space != transfer.Memory || l.Size > 8 || len(f.way.Overtaken) == most || f.onStack(l.Addr, used) {
+		return
+	}
+	last := f.trace.Define(l, n)
+	stored := last.Kind == flow.Copied || last.Kind == flow.Constant || last.Kind == flow.Computed
+	if last.At <= used || !stored || f.trace.Step(last.At).Thread == f.trace.Step(used).Thread || f.trace.ObjectAt(l.Addr, used) != f.trace.ObjectAt(l.Addr, last.At) {
+		return
+	}
+	f.way.Overtaken = append(f.way.Overtaken, l)
 }
 
 // fills reports whether a step is one of a string instruction that stores one register again and again: its parts are one store.

@@ -73,6 +73,8 @@ const (
 	Loop
 	// Initial: it is of before the trace: a variable's initial value, an argument of the program.
 	Initial
+	// Tested: the code found that it was 0, by the branch at PC, and handed it on. Nothing had been stored where it came from.
+	Tested
 )
 
 // Way leads from a value to its beginning.
@@ -104,6 +106,8 @@ type Way struct {
 	Write bool
 	// Failing: the access of Freed, Outside and Left is the failing instruction's own.
 	Failing bool
+	// Overtaken is memory of the way in which another thread stored something else after the value had been read there.
+	Overtaken []flow.Location
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
 }

@@ -89,11 +89,15 @@ func TestBystander(t *testing.T) {
 	for _, x := range []struct{ source, compiler, level string }{
 		{"ticks.c", "gcc", "-O1"},
 		{"ticks.c", "clang", "-O0"},
+		{"ticks.cc", "g++", "-O2"},
 		{"rounds.cc", "clang++", "-O2"},
 		{"rounds.cc", "g++", "-O1"},
 	} {
 		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
 			p := bystanders[x.source]
+			if x.source == "ticks.cc" {
+				p = bystanders["ticks.c"]
+			}
 			d := diagnosed(t, crashtest.Program{Source: x.source, Text: p.text, Compiler: x.compiler, Flags: []string{x.level, "-pthread"}}, nil, p.signal).Diagnosis
 			if len(d.Causes) == 0 {
 				t.Fatalf("no cause; leads %+v", d.Leads)

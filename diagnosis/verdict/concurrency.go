@@ -63,7 +63,7 @@ func (w *work) concurrency() error {
 // races looks for orders in one scope after the other: the causes, what was compared
 // last, and how many targets there were.
 func (w *work) races() (found []evidence.Cause, last *race, known int, err error) {
-	var seen []string
+	var seen []evidence.Addr
 	for level := range widest + 1 {
 		targets := w.scope(level, seen)
 		if len(targets) == known {

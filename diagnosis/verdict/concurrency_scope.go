@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,9 +20,9 @@ import (
 // was seen to access those suspects, then what the other threads were at.
 const widest = 2
 
-// scope are the targets of a scope, those of the narrower ones first. seen are the
-// functions that accessed the suspects before.
-func (w *work) scope(level int, seen []string) []watchtrace.Target {
+// scope are the targets of a scope, those of the narrower ones first. seen is code
+// of the functions that accessed the suspects before.
+func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
@@ -41,12 +42,12 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
 		if len(seen) > 0 {
-			add(w.scanned(t, staticscan.Options{Functions: seen, Handed: true}))
+			add(w.scanned(t, staticscan.Options{At: seen, Handed: true}))
 		}
 		add(w.scanned(t, staticscan.Options{Depth: level, Handed: true}))
 		// What the callers called before: it may have handed over what was found wrong.
 		if callers := w.callers(level); len(callers) > 0 {
-			add(w.scanned(t, staticscan.Options{Functions: callers, Depth: 1, Handed: true}))
+			add(w.scanned(t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
 		}
 		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
 			add(w.scanned(t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
@@ -83,14 +84,14 @@ func (w *work) scope(level int, seen []string) []watchtrace.Target {
 // the functions that it calls, so errno is one of them whatever the handler's own code is.
 func (w *work) handlerTargets() []watchtrace.Target {
 	p := w.Process
-	names := w.handlers()
-	if len(names) == 0 || p.Failing < 0 || p.Failing >= len(p.Threads) {
+	handlers := w.handlers()
+	if len(handlers) == 0 || p.Failing < 0 || p.Failing >= len(p.Threads) {
 		return nil
 	}
 	thread := &p.Threads[p.Failing]
 	frames := unwind.New(p).Walk(thread, 64).Frames
 	scan, _, err := staticscan.Run(staticscan.Input{Process: p, Thread: thread, Frames: frames},
-		staticscan.Options{Functions: names, Depth: 1, Handed: true})
+		staticscan.Options{At: handlers, Depth: 1, Handed: true})
 	var list []watchtrace.Target
 	if err == nil { // code without frames of the program's own has no suspects
 		scan.Suspects = slices.DeleteFunc(scan.Suspects, func(s evidence.Suspect) bool { return s.Access == evidence.Read })
@@ -104,9 +105,9 @@ func (w *work) handlerTargets() []watchtrace.Target {
 
 // handlers are the functions that ran for signals which no instruction raised, in any of the
 // recordings; none if there are several threads.
-func (w *work) handlers() []string {
+func (w *work) handlers() []evidence.Addr {
 	const most = 8
-	var names []string
+	var list []evidence.Addr
 	for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
 		if !slices.Equal(rec.Log.Threads(), []uint32{1}) {
 			return nil
@@ -115,16 +116,16 @@ func (w *work) handlers() []string {
 			if err != nil {
 				break // those until then are enough
 			}
-			if !sent(e) || len(e.Args) <= argHandler || len(names) == most {
+			if !sent(e) || len(e.Args) <= argHandler || len(list) == most {
 				continue
 			}
-			s, ok := w.Process.SymbolAt(evidence.Addr(e.Args[argHandler]))
-			if name := evidence.ShortName(s.Name); ok && !slices.Contains(names, name) {
-				names = append(names, name)
+			at := evidence.Addr(e.Args[argHandler])
+			if _, ok := w.Process.SymbolAt(at); ok && !slices.Contains(list, at) {
+				list = append(list, at)
 			}
 		}
 	}
-	return names
+	return list
 }
 
 // argHandler is where the event of a signal has the handler: dg_signal_log.
@@ -184,31 +185,30 @@ const mostThreadsScanned = 16
 // stream are variables of the C library that all programs report failures with.
 var stream = map[string]bool{"stderr": true, "stdout": true, "stdin": true}
 
-// functions are those of the program's own that access what was traced, so many at most. What the code
+// functions is code of those of the program's own that access what was traced, so many at most. What the code
 // of a runtime accesses besides is its own.
-func (r *race) functions() []string {
+func (r *race) functions() (list []evidence.Addr) {
 	const most = 12
-	var list []string
+	known := map[string]bool{"": true, "main": true}
 	for _, t := range slices.Concat(r.failing, r.passing) {
 		for i := range t.log.Contexts {
-			// Code that was inlined is its caller's.
-			for _, s := range []*evidence.Site{&t.log.Contexts[i].Site, &t.log.Contexts[i].Caller} {
-				name := evidence.ShortName(s.Function)
-				own := s.File != "" && name != "" && name != "main" && !image.LibraryCode(s)
-				if own && len(list) < most && !slices.Contains(list, name) {
-					list = append(list, name)
-				}
+			s := &t.log.Contexts[i].Site
+			physical := cmp.Or(t.log.Contexts[i].Caller.Function, s.Function) // code that was inlined is its caller's
+			if !known[physical] && s.File != "" && !image.LibraryCode(s) && len(list) < most {
+				known[physical] = true
+				list = append(list, s.PC)
 			}
 		}
 	}
 	return list
 }
 
-// callers are the functions of the program's own that the failing thread was in, without
+// callers is code of the functions of the program's own that the failing thread was in, without
 // main, which calls everything, unless the scope is the widest.
-func (w *work) callers(level int) []string {
+func (w *work) callers(level int) []evidence.Addr {
 	const most = 4
-	var list []string
+	var list []evidence.Addr
+	known := map[string]bool{}
 	for _, g := range w.Case.Stacks {
 		if !g.Failing {
 			continue
@@ -218,8 +218,9 @@ func (w *work) callers(level int) []string {
 			if s.Function == "" || s.File == "" || image.LibraryCode(s) || len(list) == most || s.Function == "main" && level < widest {
 				continue
 			}
-			if !slices.Contains(list, s.Function) {
-				list = append(list, s.Function)
+			if !known[s.Function] {
+				known[s.Function] = true
+				list = append(list, s.PC)
 			}
 		}
 	}

@@ -215,7 +215,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return x.site(w.AccessPC)
 	case provenance.Freed:
 		return freedAt(x.objectOf(w), x.site(w.PC))
-	case provenance.Returned, provenance.Input, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided:
+	case provenance.Returned, provenance.Input, provenance.Tested, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Zeroed, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -358,7 +358,7 @@ func basis(w *provenance.Way) evidence.Basis {
 		return evidence.BasisCount
 	case provenance.Initial, provenance.Zeroed:
 		return evidence.BasisInitial
-	case provenance.Constant:
+	case provenance.Constant, provenance.Tested:
 		return evidence.BasisConstant
 	}
 	return evidence.BasisStore
@@ -444,7 +444,13 @@ func (w *work) followed(v *victim) *followed {
 		return nil
 	}
 	way := w.exact.way(v)
-	if way == nil || way.End == provenance.Initial { // that nothing stored there says little
+	if way == nil {
+		return nil
+	}
+	for _, l := range way.Overtaken {
+		w.readTooEarly(l.Addr, l.Size, "")
+	}
+	if way.End == provenance.Initial { // that nothing stored there says little
 		return nil
 	}
 	cause := w.exact.cause(v, way)

@@ -36,6 +36,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return fmt.Sprintf("%s read a value that was there from the beginning of the run", siteText(root))
 	case provenance.Loop:
 		return fmt.Sprintf("the loop at %s continues until %s is bad", siteText(root), v.name)
+	case provenance.Tested:
+		return fmt.Sprintf("%s found that %s was 0, and went on with it", siteText(root), v.name)
 	case provenance.Made:
 		if o := x.failure.Class; o != nil && o.Expected != "" && w.Object != nil && o.Object >= w.Object.Addr && uint64(o.Object-w.Object.Addr) < w.Object.Size {
 			return fmt.Sprintf("%s made an object of class %s, and%s expects %s", siteText(root), evidence.ShortName(o.Class), x.reader(w), evidence.ShortName(o.Expected))

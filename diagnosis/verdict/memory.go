@@ -90,9 +90,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			return err
 		}
 		if c.overtaken != nil && !c.overtaken.damaged() {
-			t := c.overtaken.target()
-			t.Writes = false
-			w.overtaken = append(w.overtaken, t)
+			w.readTooEarly(c.overtaken.start, c.overtaken.size, c.overtaken.name)
 		}
 		w.decidedBefore(c)
 		cause := c.cause()
@@ -105,8 +103,10 @@ func (w *work) back(victims []victim, from beginning) error {
 				continue
 			}
 		}
-		if cause == nil && found != nil && !w.known(found.cause) {
-			w.out.Causes = append(w.out.Causes, *found.cause)
+		if found != nil && (cause == nil || c.printed() && found.at(cause)) { // a text that is not printed proves nothing about its number
+			if cause = nil; !w.known(found.cause) {
+				w.out.Causes = append(w.out.Causes, *found.cause)
+			}
 		}
 		if cause != nil && !w.known(cause) {
 			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded {
@@ -141,6 +141,18 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 	}
 	return nil
+}
+
+// readTooEarly notes memory to which another thread stored something only after a bad value had been read there. Without a name, the
+// memory's own is taken.
+func (w *work) readTooEarly(addr evidence.Addr, size int, name string) {
+	t := watchtrace.Target{Name: name, Addr: addr, Size: size}
+	if around := watchtrace.Around(w.Process, addr, 1); len(around) == 1 && around[0].Addr == addr {
+		t.Name, t.Type = around[0].Name, around[0].Type
+	} else if name == "" {
+		t.Name = w.nameOf(addr)
+	}
+	w.overtaken = append(w.overtaken, t)
 }
 
 // refuted reports whether the run failed as it did without what the cause says, in
@@ -701,7 +713,7 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		return *cell, true
 	}
 	c.end, c.open = lastStep(st)
-	if l.victim.text() != 0 && printers[libraryName(st.Through)] {
+	if l.printed() {
 		c.open = evidence.OpenOrigin
 	}
 	return victim{}, false

@@ -42,18 +42,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 			name = c.nameOf(g.Cell)
 		}
 		out.how = fmt.Sprintf("returned %s, which it had from %s", valueText(out.value), name)
-		if g.Tested != nil && (g.Again || !c.handsOn(in.Process, g)) {
-			// The search came to an end; the function knew what it returned.
-			out.how = "returned " + valueText(out.value)
-			out.ledBy, out.later = g.Tested, nil
-			if last := staticscan.LastCondition(in, g.Course, g.Tested.Step); g.Tested.Inlined && last != nil {
-				out.ledBy = last
-			}
-			tested := out.ledBy.Site
-			out.site = &tested
-			if k.status {
-				out.open = evidence.OpenDecision
-			}
+		if k.ended(c, in, g, out) {
 			return
 		}
 		value := g.Value
@@ -70,6 +59,9 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 		k.argument = &g.Register
 	default:
 		out.how = fmt.Sprintf("returned %s", valueText(out.value))
+		if k.ended(c, in, g, out) {
+			return
+		}
 		c.end, out.open = g.Text, evidence.OpenOrigin
 		if k.status && g.Course != nil && g.Outward == 0 {
 			if tested, ok := staticscan.ChosenBy(in, g.Course, g.Step); ok {
@@ -78,6 +70,25 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 			}
 		}
 	}
+}
+
+// ended reports whether the function found that a value was 0 and then returned it, as a search does that has come to its end: it knew what
+// it returned. The condition is what matters then.
+func (k *walk) ended(c *chain, in staticscan.Input, g *staticscan.Given, out *returned) bool {
+	if g.Tested == nil || !g.Again && c.handsOn(in.Process, g) {
+		return false
+	}
+	out.how = "returned " + valueText(out.value)
+	out.ledBy, out.later = g.Tested, nil
+	if last := staticscan.LastCondition(in, g.Course, g.Tested.Step); g.Tested.Inlined && last != nil {
+		out.ledBy = last
+	}
+	tested := out.ledBy.Site
+	out.site = &tested
+	if k.status {
+		out.open = evidence.OpenDecision
+	}
+	return true
 }
 
 // valueText is a value in words.

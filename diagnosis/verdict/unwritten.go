@@ -197,9 +197,7 @@ func (c *chain) seenWhole() bool {
 // "" if in none. The kernel puts their texts above the random bytes that it hands
 // the program, and below the name of the program (fs/exec.c, fs/binfmt_elf.c).
 func (w *work) startText(addr evidence.Addr) string {
-	p := w.Process
-	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
-	if first == 0 || uint64(addr) <= first || uint64(addr) >= last {
+	if !w.Process.OfStart(addr) {
 		return ""
 	}
 	start, text := w.argumentAt(addr)

@@ -305,6 +305,12 @@ var converters = map[string]bool{"strtol": true, "strtoul": true, "strtod": true
 // printers are the functions of the C library that make a text of numbers. What such a number was is no longer to be seen in the text.
 var printers = map[string]bool{"sprintf": true, "snprintf": true, "vsprintf": true, "vsnprintf": true, "asprintf": true, "vasprintf": true}
 
+// printed reports whether a store made the text of a number, by a function of the C library.
+func (l *link) printed() bool { return l.victim.text() != 0 && printers[libraryName(l.store.Through)] }
+
+// printed reports whether the chain ends there.
+func (c *chain) printed() bool { return len(c.links) > 0 && c.links[len(c.links)-1].printed() }
+
 // readCell is what the instruction read last; nil if it is not known, or if the
 // value is not the one wanted.
 func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
