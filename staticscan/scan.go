@@ -184,7 +184,7 @@ func (s *scan) add(f scanned) {
 
 func (s *scan) addCallees() {
 	level := s.scope
-	if len(s.opts.Functions) == 0 && s.opts.Message == "" {
+	if len(s.opts.Functions)+len(s.opts.At) == 0 && s.opts.Message == "" {
 		level = s.scope[:1]
 	}
 	for range max(s.opts.Depth, 0) {

@@ -130,8 +130,15 @@ var decides = []string{"!", "&&", "||", "==", "!=", "<", ">", "<=", ">=", "<=>"}
 // takes reports whether a statement hands a value on, and has neither the value nor anything that it may make it of.
 func takes(statement []token, value uint64, known names) bool {
 	moves := false
+	index := indexed(statement)
 	for i := 0; i < len(statement); i++ {
 		t := &statement[i]
+		if slices.Contains(index, i) {
+			if number, ok := numberOf(t); ok && equal(number, value) {
+				return false // the index itself may be bad
+			}
+			continue
+		}
 		if size, end, ok := known.sizeAt(statement, i); ok {
 			if meansNumber(statement, i, end, size, value) {
 				return false
@@ -151,6 +158,37 @@ func takes(statement []token, value uint64, known names) bool {
 		}
 	}
 	return moves
+}
+
+// indexed are the tokens of indices on the left side of an assignment: they are no part of the value.
+func indexed(statement []token) (list []int) {
+	depth, brackets := 0, 0
+	for i := range statement {
+		switch t := statement[i].text; {
+		case t == "=" && depth == 0:
+			return list
+		case t == "(" || t == "[":
+			depth++
+		case t == ")" || t == "]":
+			depth--
+		}
+		if statement[i].text == "[" {
+			brackets++
+		}
+		if brackets > 0 {
+			list = append(list, i)
+		}
+		if statement[i].text == "]" {
+			brackets--
+		}
+	}
+	return nil // nothing is assigned
+}
+
+// numberOf is the number that a literal is.
+func numberOf(t *token) (number uint64, ok bool) {
+	number, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimRight(t.text, "uUlLzZ"), "'", ""), 0, 64)
+	return number, err == nil
 }
 
 // sizeAt is the size of a variable for which a statement asks by "sizeof(NAME)" or "sizeof NAME", and the token after that.
@@ -178,20 +216,25 @@ func means(statement []token, i int, value uint64, known names) bool {
 	if t.text[0] == '"' {
 		return known.mapped(value)
 	}
-	number, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimRight(t.text, "uUlLzZ"), "'", ""), 0, 64)
-	if err != nil {
-		return true // a character, or a number with a fraction
+	number, ok := numberOf(t)
+	return !ok || meansNumber(statement, i, i+1, number, value) // else it is a character, or a number with a fraction
+}
+
+// equal reports whether a number, or what it is below 0, is a value of some size.
+func equal(number, value uint64) bool {
+	for bits := 8; bits <= 64; bits *= 2 {
+		if same := ^uint64(0) >> (64 - bits); value&same == value && (number&same == value || -number&same == value) {
+			return true
+		}
 	}
-	return meansNumber(statement, i, i+1, number, value)
+	return false
 }
 
 // meansNumber reports whether a number, which tokens of a statement stand for, may be, or be a part of, a value. Each number beside an
 // operator may be, unless that only compares.
 func meansNumber(statement []token, start, end int, number, value uint64) bool {
-	for bits := 8; bits <= 64; bits *= 2 {
-		if same := ^uint64(0) >> (64 - bits); value&same == value && (number&same == value || -number&same == value) {
-			return true
-		}
+	if equal(number, value) {
+		return true
 	}
 	beside := func(k int) bool {
 		return k >= 0 && k < len(statement) && statement[k].kind == sign && !strings.Contains("()[],;:?=", statement[k].text) && !slices.Contains(decides, statement[k].text)

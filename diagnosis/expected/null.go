@@ -109,7 +109,37 @@ func statementAt(list []token, site *evidence.Site) (statement []token, braced b
 	}
 	braced = end < len(list) && list[end].text == "{" ||
 		start > 1 && list[start-1].text == "{" && slices.Contains([]string{"=", "(", ",", "return"}, list[start-2].text)
+	start, end = clauseAt(list, i, start, end)
 	return list[start:max(start, end)], braced
+}
+
+// clauseAt is the part of a statement that token i is in, from start to end: the condition after if, while, for or switch, or what follows it.
+func clauseAt(list []token, i, start, end int) (from, to int) {
+	for start+1 < end {
+		if list[start].text == "else" || list[start].text == "do" {
+			start++
+			continue
+		}
+		if !slices.Contains([]string{"if", "while", "for", "switch"}, list[start].text) || list[start+1].text != "(" {
+			break
+		}
+		depth, closed := 0, start+1
+		for ; closed < end; closed++ {
+			if list[closed].text == "(" {
+				depth++
+			} else if list[closed].text == ")" {
+				depth--
+			}
+			if depth == 0 {
+				break
+			}
+		}
+		if i <= closed || closed == end {
+			return start, min(closed+1, end)
+		}
+		start = closed + 1
+	}
+	return start, end
 }
 
 // nullsIn are the pointers that are used in a statement to reach the address of the fault.

@@ -151,6 +151,11 @@ func TestTakes(t *testing.T) {
 		"text[n] = '\\0';":                          false,
 		"size_t n = sizeof(x); @24":                 false,
 		"size_t n = sizeof line; @40":               false,
+		"slots[tail++ % 7] = v; @17895697":          true,
+		"slots[tail++ % 7] = v; @7":                 false,
+		"slots[tail % 7] += 4 * v; @17895697":       false,
+		"wire[8 + i] = ((char *)&x)[i]; @144":       true,
+		"n = slots[tail % 7]; @6":                   false,
 		"size_t n = 3 * sizeof(line); @120":         false,
 		"fill(line, sizeof(line), end); @17895697":  true,
 		"fill(line, sizeof line, end); @17895697":   true,
@@ -164,6 +169,30 @@ func TestTakes(t *testing.T) {
 		value, _ := strconv.ParseUint(number, 10, 64)
 		if got := takes(tokens(lines(text)), value, known); got != want {
 			t.Errorf("%s: %v", source, got)
+		}
+	}
+}
+
+// TestClause: a condition is no part of what depends on it.
+func TestClause(t *testing.T) {
+	for source, want := range map[string]string{
+		"{ if (length(@name) > 11) exit(4); }":     "if ( length ( name ) > 11 )",
+		"{ if (length(name) > 11) exit(@4); }":     "exit ( 4 )",
+		"{ while (a) if (b(@1)) c(2); }":           "if ( b ( 1 ) )",
+		"{ if (a) b(); else c(@3); }":              "c ( 3 )",
+		"{ do a(@1); while (b); }":                 "a ( 1 )",
+		"{ x = (a) ? f(@1) : g(2); }":              "x = ( a ) ? f ( 1 ) : g ( 2 )",
+		"{ for (i = 0; i < 3; i++) a(@i); b(2); }": "i ++ ) a ( i )",
+		"{ if (unfinished(@1":                      "if ( unfinished ( 1",
+	} {
+		text := strings.Replace(source, "@", "", 1)
+		statement, _ := statementAt(tokens(lines(text)), &evidence.Site{Line: 1, Column: strings.Index(source, "@") + 1})
+		var words []string
+		for _, x := range statement {
+			words = append(words, x.text)
+		}
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("%s: %s", source, got)
 		}
 	}
 }

@@ -218,6 +218,9 @@ func (f *follower) follow(l flow.Location, n int) {
 			}
 			continue
 		}
+		if f.wholeWord(l, d) {
+			f.pieced = 0
+		}
 		if l, n, more = f.step(d, n); !more {
 			return
 		}
@@ -277,12 +280,24 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		f.end(Zeroed, d.At)
 		return l, 0, false
 	case d.Kind == flow.Constant:
+		if v, known := immediate(f.trace.Step(d.At).Inst, d.Part.Size); known {
+			f.way.Value = &v
+		}
 		f.end(Constant, d.At)
 		return l, 0, false
 	case d.Kind == flow.Copied:
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)
+}
+
+// wholeWord reports whether a register of the program's own code was stored to all of some memory, so that it has a value of that size.
+func (f *follower) wholeWord(l flow.Location, d flow.Definition) bool {
+	if l.Space != transfer.Memory || d.At < 0 || d.Kind != flow.Copied || d.Part != l || d.From[0].Space != transfer.General {
+		return false
+	}
+	s := f.trace.Step(d.At)
+	return !s.Library && s.Inst.Op == "mov" && f.program.Own(s.PC)
 }
 
 // overtaken notes memory that step used read, if the last store there is a later one, of another thread.

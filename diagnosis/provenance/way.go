@@ -85,7 +85,7 @@ type Way struct {
 	// PC is the program's own instruction at which it ends; 0: none.
 	PC evidence.Addr
 	// From are the bytes that had the value before the trace, of Initial, and ReadPC is the instruction that read them. Value is what
-	// it read, if that is known.
+	// it read, if that is known, or the constant, of Constant.
 	From   flow.Location
 	ReadPC evidence.Addr
 	Value  *uint64

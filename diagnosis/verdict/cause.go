@@ -148,6 +148,8 @@ func (c *chain) kind() evidence.CauseKind {
 		return c.victim.kind
 	case last.bounds != "":
 		return last.kind
+	case last.returned != nil && c.given:
+		return evidence.CauseBadInput
 	case last.returned != nil && !c.unwritten:
 		return last.returned.kind
 	case c.afterFree():
@@ -190,9 +192,9 @@ func libraryName(name string) string {
 // aliases are names of one address (glibc, stdlib/strtol.c).
 var aliases = map[string]string{"strtoq": "strtol", "strtoll": "strtol", "strtouq": "strtoul", "strtoull": "strtoul"}
 
-// readers are the functions of the C library by which input comes in.
+// readers are the functions of the C library by which input comes in. What the converters return is input only if their text is.
 var readers = map[string]bool{"read": true, "pread": true, "recv": true, "recvfrom": true, "recvmsg": true, "fread": true, "fgets": true,
-	"getline": true, "getdelim": true, "scanf": true, "sscanf": true, "fscanf": true, "strtol": true, "strtoul": true, "strtod": true, "atoi": true, "atol": true, "atof": true,
+	"getline": true, "getdelim": true, "scanf": true, "sscanf": true, "fscanf": true,
 	"getenv": true, "getc": true, "fgetc": true, "getchar": true}
 
 // summary is the cause in a sentence.
@@ -470,13 +472,23 @@ func (c *chain) unwrittenCause() *evidence.Cause {
 		if c.initialised {
 			kind, basis = evidence.CauseBadValue, evidence.BasisInitial
 		}
-		return &evidence.Cause{Kind: kind, Basis: basis, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed,
+		return &evidence.Cause{Kind: kind, Basis: basis, Variable: c.victim.name, Site: c.loadedAt(), Proof: evidence.Replayed,
 			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
 	}
 	if c.afterFree() {
 		return c.usedAfterFree()
 	}
-	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed, Object: c.never,
+	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.loadedAt(), Proof: evidence.Replayed, Object: c.never,
 		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
 		Story:   []evidence.CauseStep{c.endStep()}}
+}
+
+// loadedAt is the place that loaded the bad value from the victim, as far as the core tells; else the failure's.
+func (c *chain) loadedAt() *evidence.Site {
+	if b := c.Blame; b != nil && b.Cell != nil && *b.Cell == c.victim.start && b.Loaded.PC != 0 {
+		if s := ownSite(c.Process, b.Loaded.PC); s != nil && s.Line > 0 && !image.LibraryCode(s) {
+			return s
+		}
+	}
+	return c.Case.Failure.Site
 }

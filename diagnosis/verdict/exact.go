@@ -147,10 +147,18 @@ func (x *exact) tested() *provenance.Way {
 	if x.failure.Kind != evidence.AssertionFailure || r == nil || len(r.Conditions) == 0 {
 		return nil
 	}
-	if ways := r.Conditions[0].Origins(x.trace, x.program); len(ways) == 1 && ways[0].End != provenance.Undecided {
-		return ways[0]
+	ways := r.Conditions[0].Origins(x.trace, x.program)
+	if len(ways) != 1 || ways[0].End == provenance.Undecided || x.outcome(ways[0], &r.Conditions[0]) {
+		return nil
 	}
-	return nil
+	return ways[0]
+}
+
+// outcome reports whether a way is that of a constant which the condition's own line has: code that was not optimised stores whether a part
+// of a condition is true, and tests that.
+func (x *exact) outcome(w *provenance.Way, c *provenance.Condition) bool {
+	made, tested := x.site(w.PC), x.site(c.PC)
+	return w.End == provenance.Constant && made != nil && tested != nil && made.File == tested.File && made.Line == tested.Line
 }
 
 // set is the way to the constant that alone decided; nil: there is none.
@@ -280,10 +288,10 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
 	} else if named.End == provenance.Zeroed && named.Has(provenance.Stored) {
 		out.Open = evidence.OpenOrigin // what was handed on may be meant to be 0
-	} else if n := len(named.Links); named.End == provenance.Constant && n > 0 && named.Links[n-1].Known {
+	} else if v, known := constantOf(named); known {
 		// The instruction that has the constant may be one for several statements.
-		if made := x.folded(x.site(named.PC), named.Links[n-1].Value); made != "" {
-			out.Open = x.folded(out.Site, named.Links[n-1].Value)
+		if made := x.folded(x.site(named.PC), v); made != "" {
+			out.Open = x.folded(out.Site, v)
 		}
 	}
 	out.Story = x.story(w)
@@ -292,6 +300,19 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 		out.Summary = fmt.Sprintf("%s, called in %s, freed memory%s", i.Function, siteText(out.Site), x.uses(named))
 	}
 	return out
+}
+
+// constantOf is the constant at which a way ends.
+func constantOf(w *provenance.Way) (value uint64, known bool) {
+	switch n := len(w.Links); {
+	case w.End != provenance.Constant:
+		return 0, false
+	case n > 0 && w.Links[n-1].Known:
+		return w.Links[n-1].Value, true
+	case w.Value != nil:
+		return *w.Value, true
+	}
+	return 0, false
 }
 
 // telling is the way that a cause names. That the failing instruction's own access is outside of an object is the failure: what made its
@@ -314,7 +335,7 @@ func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
 	case provenance.Input:
 		return evidence.CauseBadInput
 	case provenance.Returned:
-		if readers[libraryName(w.Call)] {
+		if readers[libraryName(w.Call)] || converters[libraryName(w.Call)] {
 			return evidence.CauseBadInput
 		}
 	case provenance.Unset:

@@ -37,7 +37,7 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	case provenance.Loop:
 		return fmt.Sprintf("the loop at %s continues until %s is bad", siteText(root), v.name)
 	case provenance.Tested:
-		return fmt.Sprintf("%s found that %s was 0, and went on with it", siteText(root), v.name)
+		return fmt.Sprintf("%s found a 0 and went on with it; the bad value of %s comes from there", siteText(root), v.name)
 	case provenance.Made:
 		if o := x.failure.Class; o != nil && o.Expected != "" && w.Object != nil && o.Object >= w.Object.Addr && uint64(o.Object-w.Object.Addr) < w.Object.Size {
 			return fmt.Sprintf("%s made an object of class %s, and%s expects %s", siteText(root), evidence.ShortName(o.Class), x.reader(w), evidence.ShortName(o.Expected))

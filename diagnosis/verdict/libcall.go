@@ -22,6 +22,7 @@ type calledFunction struct {
 	names     []nameText
 	site      *evidence.Site // of the call
 	back, sp  evidence.Addr  // where it returns to; 0: not known
+	first     evidence.Addr  // the first argument
 }
 
 // signature is what a function of the C library takes and returns: of each argument s a
@@ -72,6 +73,9 @@ func calledFunctionOf(p *image.Process, m image.Memory, site *staticscan.CallSit
 	kinds, _, _ := strings.Cut(signatures[f.name], ":")
 	if outside[f.name] {
 		f.names = nameTexts(m, kinds, regs)
+	}
+	if v, known := regs.Get(arguments[0]); known {
+		f.first = evidence.Addr(v)
 	}
 	for i, kind := range []byte(kinds) {
 		v, known := regs.Get(arguments[i])
@@ -152,6 +156,9 @@ func (k *walk) fromLibrary(c *chain, x *pathsByLevel, out *returned) (*returned,
 	}
 	if outside[f.name] || readers[f.name] {
 		out.kind = evidence.CauseBadInput
+	}
+	if converters[f.name] && !k.status {
+		out.cell = textOf(f.name, f.first)
 	}
 	if k.status && (!outside[f.name] || none && misnamed[failed] && c.composed(f)) {
 		out.open = evidence.OpenOrigin // it may have been handed what it should not

@@ -256,15 +256,15 @@ func (w *work) convertedText() *victim {
 		w.failedPart(err)
 		return nil
 	}
-	return textOf(last, text)
+	return textOf(last.Symbol, text)
 }
 
-// textOf is the text that a step's call was handed.
-func textOf(step *evidence.OriginStep, text evidence.Addr) *victim {
+// textOf is the text that a call of a function was handed.
+func textOf(function string, text evidence.Addr) *victim {
 	if text == 0 {
 		return nil
 	}
-	return &victim{kind: evidence.CauseBadInput, name: convertedName + libraryName(step.Symbol) + " converted", start: text, size: wordSize}
+	return &victim{kind: evidence.CauseBadInput, name: convertedName + libraryName(function) + " converted", start: text, size: wordSize}
 }
 
 const convertedName = "the text that "
@@ -296,7 +296,7 @@ func (c *chain) convertedBy(l *link) *victim {
 		c.failedPart(err)
 		return nil
 	}
-	return textOf(last, text)
+	return textOf(last.Symbol, text)
 }
 
 // converters are the functions of the C library that make a number of a text.
