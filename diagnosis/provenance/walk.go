@@ -232,6 +232,9 @@ func (f *follower) follow(l flow.Location, n int) {
 func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, more bool) {
 	f.way.Call = d.Call
 	f.overtaken(d, used)
+	if d.Part.Space == transfer.Memory && (d.Kind == flow.Before || d.Kind == flow.Allocated || d.Call == "calloc") && f.misled(used) {
+		return l, 0, false
+	}
 	switch d.Kind {
 	case flow.Before:
 		if f.unset(d, used) {
@@ -289,6 +292,27 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return d.From[0], d.At, true
 	}
 	return f.computed(d)
+}
+
+// misled continues with the pointer by which step used read memory that the program had not stored to, if a part of the pointer had been
+// overwritten, or it had come by an access that broke a rule.
+func (f *follower) misled(used int) bool {
+	s := f.trace.Step(used)
+	if f.depth == mostDepth || s.Inst == nil || s.Library {
+		return false
+	}
+	k := slices.IndexFunc(s.Inst.Operands, func(o x86.Operand) bool {
+		return o.IsMemory && o.Access.Reads() && o.Memory.Base.General() && o.Memory.Base != x86.RSP
+	})
+	if k < 0 {
+		return false
+	}
+	inner := f.inner()
+	if inner.follow(flow.Register(s.Thread, s.Inst.Operands[k].Memory.Base, 8), used); inner.way.End != Pieces && !inner.way.Broke() {
+		return false
+	}
+	f.continueOn(inner.way)
+	return true
 }
 
 // wholeWord reports whether a register of the program's own code was stored to all of some memory, so that it has a value of that size.
@@ -390,6 +414,10 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 	}
 	switch len(from) {
 	case 0:
+		if made := values(d); len(made) == 1 {
+			f.link(Computed, d.At, d.Part)
+			return made[0], d.At, true
+		}
 		f.end(Constant, d.At)
 		return l, 0, false
 	case 1:

@@ -71,7 +71,7 @@ func (c *chain) cause() *evidence.Cause {
 		out.Outside = outsideAccess(c.outside)
 	}
 	out.Story = c.story()
-	out.Open = cmp.Or(c.openEnd(), folded)
+	out.Open = cmp.Or(folded, c.openEnd())
 	out.Basis = c.basis(out.Kind)
 	return out
 }
