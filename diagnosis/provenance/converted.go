@@ -8,15 +8,22 @@ import (
 	"diagnose/image/x86"
 )
 
+// conversion is a call of a function that converts text to a number: the step at which it was entered.
+type conversion struct {
+	*follower
+	entered int
+}
+
 // converted continues from the result of a function that converts text to a number: at the number of which the program itself made the
 // text, or at the call that read the text. Else the way is not decided: who made the text matters.
 func (f *follower) converted(entered int) {
 	if name := strings.TrimLeft(f.way.Call, "_"); !strings.HasPrefix(name, "strto") && !strings.HasPrefix(name, "ato") || f.depth == mostDepth {
 		return
 	}
+	c := conversion{f, entered}
 	text := flow.Memory(evidence.Addr(f.trace.Register(entered, x86.RDI)), 1)
 	inner := f.inner()
-	if number, at, ok := f.printed(text, entered); ok {
+	if number, at, ok := c.printed(text); ok {
 		inner.follow(number, at)
 	} else if inner.follow(text, entered); inner.way.End != Input {
 		if !inner.way.FromMemory() || !f.program.OfStart(inner.way.From.Addr) {
@@ -32,28 +39,30 @@ func (f *follower) converted(entered int) {
 var formats = map[string]int{"sprintf": 2, "snprintf": 3, "asprintf": 2, "sprintf_chk": 4, "snprintf_chk": 5, "asprintf_chk": 3,
 	"vsprintf": 2, "vsnprintf": 3, "vasprintf": 2, "vsprintf_chk": 4, "vsnprintf_chk": 5, "vasprintf_chk": 3}
 
-// printed is the argument of a call that wrote the text which a function, entered at step n, converts to the same number; ok is false if
+// printed is the argument of a call that wrote the text which is converted to the same number, before the step at; ok is false if
 // there is none, or several.
-func (f *follower) printed(text flow.Location, n int) (number flow.Location, at int, ok bool) {
-	result, known := f.result(n)
+func (c conversion) printed(text flow.Location) (number flow.Location, at int, ok bool) {
+	result, known := c.result()
 	if !known {
 		return number, 0, false
 	}
 	const mostCopies = 64
+	n := c.entered
 	for range mostCopies {
-		d := f.trace.Define(text, n)
-		if d.At < 0 || f.trace.Step(d.At).Library {
+		d := c.trace.Define(text, n)
+		if d.At < 0 || c.trace.Step(d.At).Library {
 			return number, 0, false
 		}
-		if f.program.Foreign(f.trace.Step(d.At).PC) {
-			if entered := f.after(max(f.ownCall(d.At), 0)); entered >= 0 {
-				name := strings.TrimPrefix(strings.TrimLeft(f.program.Function(f.trace.Step(entered).PC), "_"), "IO_")
+		if c.program.Foreign(c.trace.Step(d.At).PC) {
+			if entered := c.after(max(c.ownCall(d.At), 0)); entered >= 0 {
+				name := strings.TrimPrefix(strings.TrimLeft(c.program.Function(c.trace.Step(entered).PC), "_"), "IO_")
 				if first, is := formats[name]; is {
-					arguments := f.argumentsFrom(entered, first)
+					p := printing{c.follower, entered}
+					arguments := p.arguments(first)
 					if name[0] == 'v' {
-						arguments = f.listed(entered, first)
+						arguments = p.listed(first)
 					}
-					number, ok = f.only(arguments, entered, result)
+					number, ok = p.only(arguments, result)
 					return number, entered, ok
 				}
 			}
@@ -66,15 +75,21 @@ func (f *follower) printed(text flow.Location, n int) (number flow.Location, at 
 	return number, 0, false
 }
 
-// result is what the function returned that was entered at step n.
-func (f *follower) result(n int) (uint64, bool) {
-	sp := f.trace.Register(n, x86.RSP)
-	for at := f.trace.Next(n); at >= 0 && at-n < mostSteps; at = f.trace.Next(at) {
-		if f.trace.Register(at, x86.RSP) > sp {
-			return f.trace.Register(at, x86.RAX), true
+// result is what the function returned.
+func (c conversion) result() (uint64, bool) {
+	sp := c.trace.Register(c.entered, x86.RSP)
+	for at := c.trace.Next(c.entered); at >= 0 && at-c.entered < mostSteps; at = c.trace.Next(at) {
+		if c.trace.Register(at, x86.RSP) > sp {
+			return c.trace.Register(at, x86.RAX), true
 		}
 	}
 	return 0, false
+}
+
+// printing is a call of one of formats: the step at which it was entered.
+type printing struct {
+	*follower
+	entered int
 }
 
 // mostArguments bounds how many arguments are looked at.
@@ -83,9 +98,9 @@ const mostArguments = 6
 // argumentRegisters have the first arguments of a function (System V ABI, 3.2.3).
 var argumentRegisters = []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
 
-// argumentsFrom are the arguments, from one on, of a function that was entered at step n.
-func (f *follower) argumentsFrom(n, first int) (list []flow.Location) {
-	thread, sp := f.trace.Step(n).Thread, evidence.Addr(f.trace.Register(n, x86.RSP))
+// arguments are those from one on.
+func (p printing) arguments(first int) (list []flow.Location) {
+	thread, sp := p.trace.Step(p.entered).Thread, evidence.Addr(p.trace.Register(p.entered, x86.RSP))
 	for i := first; i < first+mostArguments; i++ {
 		if i < len(argumentRegisters) {
 			list = append(list, flow.Register(thread, argumentRegisters[i], 8))
@@ -96,16 +111,17 @@ func (f *follower) argumentsFrom(n, first int) (list []flow.Location) {
 	return list
 }
 
-// listed are the arguments in the va_list that is an argument of a function that was entered at step n (System V ABI, 3.5.7).
-func (f *follower) listed(n, argument int) (list []flow.Location) {
-	at, known := f.value(flow.Register(f.trace.Step(n).Thread, argumentRegisters[argument], 8), n)
+// listed are the arguments in the va_list that is an argument (System V ABI, 3.5.7).
+func (p printing) listed(argument int) (list []flow.Location) {
+	n := p.entered
+	at, known := p.value(flow.Register(p.trace.Step(n).Thread, argumentRegisters[argument], 8), n)
 	if !known {
 		return nil
 	}
 	va := evidence.Addr(at)
-	offset, hasOffset := f.value(flow.Memory(va, 4), n)
-	overflow, hasOverflow := f.value(flow.Memory(va+8, 8), n)
-	saved, hasSaved := f.value(flow.Memory(va+16, 8), n)
+	offset, hasOffset := p.value(flow.Memory(va, 4), n)
+	overflow, hasOverflow := p.value(flow.Memory(va+8, 8), n)
+	saved, hasSaved := p.value(flow.Memory(va+16, 8), n)
 	if !hasOffset || !hasOverflow || !hasSaved {
 		return nil
 	}
@@ -119,10 +135,10 @@ func (f *follower) listed(n, argument int) (list []flow.Location) {
 	return list
 }
 
-// only is the only one of some arguments that had a value before step n, in 8 bytes or in 4.
-func (f *follower) only(arguments []flow.Location, n int, value uint64) (found flow.Location, ok bool) {
+// only is the only one of some arguments that has a value, in 8 bytes or in 4.
+func (p printing) only(arguments []flow.Location, value uint64) (found flow.Location, ok bool) {
 	for _, l := range arguments {
-		v, known := f.value(l, n)
+		v, known := p.value(l, p.entered)
 		if !known || v != value && uint32(v) != uint32(value) {
 			continue
 		}
