@@ -17,7 +17,7 @@ type Options struct {
 	// known.
 	Threads []uint32
 	// Early is memory of which it is known, in the first failing run, that a bad value was read there before another thread stored another
-	// one.
+	// one. The order counts only if the bad value was there before that thread was: else it may be one of many that come one after the other.
 	Early []evidence.Addr
 	// Most is the number of candidates wanted; 0: DefaultMost.
 	Most int
@@ -76,6 +76,8 @@ type Candidate struct {
 	// Reversed: in passing runs the order is always the opposite. Unset: the
 	// variable read has no value yet.
 	Reversed, Unset bool
+	// Stored: a bad value of Options.Early had been stored there, which may have been wrong itself.
+	Stored bool
 	// FailingRuns of FailingOf runs have it, and PassingRuns of PassingOf.
 	FailingRuns, FailingOf, PassingRuns, PassingOf int
 	// Score is in [0, 1].
@@ -143,6 +145,8 @@ type entry struct {
 	handled bool
 	// unset: it held only zeros so far. early: it is one of Options.Early.
 	unset, early bool
+	// stored: what was read as early as that had been stored.
+	stored bool
 }
 
 // scan searches the failing runs for patterns, and then the passing ones for
@@ -269,7 +273,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
 		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: int(e.passingOf),
-		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset,
+		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset, Stored: e.stored,
 	}
 	if e.ring != nil {
 		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions
@@ -341,7 +345,9 @@ func (f *finder) judge(e *entry) {
 	first := &log.Accesses[indices[0]]
 	written := scanner.firstWrite[scanner.cells.Of(first)]
 	e.unset = e.key.shape == shapeRW && first.Old == 0 && (written == 0 || written-1 > indices[0])
-	e.early = e.key.shape == shapeRW && e.run == 0 && f.isEarly(log, first)
+	if e.key.shape == shapeRW && e.run == 0 && len(indices) == 2 && f.isEarly(log, first) {
+		e.stored, e.early = beforeThread(log, int(indices[0]), log.Accesses[indices[1]].Thread)
+	}
 	if len(indices) < 2 {
 		return
 	}
@@ -355,6 +361,23 @@ func (f *finder) judge(e *entry) {
 	e.apart = apart(log, &log.Accesses[indices[0]], &log.Accesses[indices[len(indices)-1]])
 	middle := &log.Accesses[indices[1]]
 	e.changed = middle.Kind == evidence.CodeRead || middle.Old != middle.New
+}
+
+// beforeThread reports whether what an access read was there before a thread was made; stored: by a store of the program.
+func beforeThread(log *evidence.AccessLog, read int, thread uint32) (stored, before bool) {
+	a := &log.Accesses[read]
+	for i := read - 1; i >= 0; i-- {
+		w := &log.Accesses[i]
+		if w.Variable != a.Variable || w.Offset != a.Offset || w.Kind == evidence.CodeRead || w.By == evidence.ByHeap {
+			continue
+		}
+		return true, slices.ContainsFunc(log.Order, func(e evidence.OrderEdge) bool {
+			return !e.Lock && e.To == thread && e.From == w.Thread && e.FromOrdinal >= w.Ordinal && !slices.ContainsFunc(log.Accesses[:read], func(x evidence.Access) bool {
+				return x.Thread == thread && x.Ordinal < e.ToOrdinal
+			})
+		})
+	}
+	return false, true
 }
 
 // isEarly reports whether an access is to memory of Options.Early.

@@ -93,8 +93,9 @@ t3 unlock L
 // TestEarly: without a passing run, a read before a store is worth an experiment only where the value is known to be bad.
 func TestEarly(t *testing.T) {
 	const first, second = evidence.Addr(0x1000), evidence.Addr(0x2000)
+	const create = "t1 create t2 setter\n"
 	log := func(text string) *evidence.AccessLog {
-		log := accesslog.Log("run failed\nmain t1\nt1 create t2 setter\n" + text + "t1 R seen 1 @30\n")
+		log := accesslog.Log("run failed\nmain t1\n" + text + "t1 R seen 1 @30\n")
 		for i := range log.Variables {
 			if log.Variables[i].Name == "price" {
 				log.Variables[i].Address = first
@@ -107,11 +108,13 @@ func TestEarly(t *testing.T) {
 		early []evidence.Addr
 		want  bool
 	}{
-		"a bad value":             {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{first}, true},
-		"not 0":                   {"t1 R price 4 @10\nt2 event\nt2 W price 4->7 @20\n", []evidence.Addr{first}, true},
-		"of another variable":     {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{second}, false},
-		"nothing is known":        {"t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", nil, false},
-		"it was stored to before": {"t1 W price 0->3 @9\nt1 event\nt1 R price 3 @10\nt2 event\nt2 W price 3->7 @20\n", []evidence.Addr{first}, true},
+		"a bad value":           {create + "t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{first}, true},
+		"not 0":                 {create + "t1 R price 4 @10\nt2 event\nt2 W price 4->7 @20\n", []evidence.Addr{first}, true},
+		"of another variable":   {create + "t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", []evidence.Addr{second}, false},
+		"nothing is known":      {create + "t1 R price 0 @10\nt2 event\nt2 W price 0->7 @20\n", nil, false},
+		"before the thread was": {"t1 W price 0->3 @9\n" + create + "t1 R price 3 @10\nt2 event\nt2 W price 3->7 @20\n", []evidence.Addr{first}, true},
+		"by the same thread":    {create + "t2 W price 0->3 @9\nt2 event\nt1 R price 3 @10\nt2 event\nt2 W price 3->7 @20\n", []evidence.Addr{first}, false},
+		"by another thread":     {create + "t1 create t3 other\nt3 W price 0->3 @9\nt3 event\nt1 R price 3 @10\nt2 event\nt2 W price 3->7 @20\n", []evidence.Addr{first}, false},
 	} {
 		runs, err := delta.Align([]*evidence.AccessLog{log(c.text)}, nil)
 		if err != nil {

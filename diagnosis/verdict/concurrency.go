@@ -430,6 +430,9 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		return r.testEarly(c)
 	}
 	t := &tested{candidate: c}
+	if c.Stored {
+		t.rivals = slices.Clone(c.Variables) // the store of the value explains the failure as well
+	}
 	if t.needless = r.passesBefore(c); t.needless {
 		return t, nil
 	}

@@ -104,3 +104,59 @@ func TestEarly(t *testing.T) {
 		})
 	}
 }
+
+// rates is a program in which a thread stores several values one after the other, of which one is bad: to read another one does not tell that
+// the order is wrong.
+const rates = `
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int rate = 3;
+static int rates[4] = { 2, 9777, 4, 5 };
+char shelves[64][1 << 20];
+static void set_rate(int value)
+{
+	pthread_mutex_lock(&lock);
+	rate = value;
+	pthread_mutex_unlock(&lock);
+}
+static void *feed(void *arg)
+{
+	for (int i = 0; i < 4; i++) {
+		set_rate(rates[i]);
+		usleep(40000);
+	}
+	return arg;
+}
+__attribute__((noinline)) static int first(long at) { return shelves[at][0]; }
+int main(void)
+{
+	pthread_t one;
+	int now;
+	if (pthread_create(&one, NULL, feed, NULL))
+		return 1;
+	usleep(60000);
+	pthread_mutex_lock(&lock);
+	now = rate;
+	pthread_mutex_unlock(&lock);
+	pthread_join(one, NULL);
+	printf("%d\n", first(now));
+	return 0;
+}
+`
+
+// TestSuccessive: that a run passes which reads a later value is no proof.
+func TestSuccessive(t *testing.T) {
+	crashtest.TracesAccesses(t)
+	for _, x := range []struct{ compiler, level string }{{"gcc", "-O1"}, {"clang", "-O0"}} {
+		t.Run(x.compiler+" "+x.level, func(t *testing.T) {
+			d := diagnosed(t, crashtest.Program{Source: "rates.c", Text: rates, Compiler: x.compiler, Flags: []string{x.level, "-pthread"}}, nil, "SIGSEGV").Diagnosis
+			for _, c := range d.Causes {
+				if c.Basis == evidence.BasisOrder {
+					t.Errorf("%s: %s", c.Proof, c.Summary)
+				}
+			}
+		})
+	}
+}
