@@ -145,7 +145,7 @@ type entry struct {
 	handled bool
 	// unset: it held only zeros so far. early: it is one of Options.Early.
 	unset, early bool
-	// stored: what was read as early as that had been stored.
+	// stored: the early read found a value that a store had put there.
 	stored bool
 }
 
