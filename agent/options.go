@@ -27,6 +27,7 @@ var knownOptions = map[string]func(value string) error{
 	"quarantine_mb":     number(0, 65536, 1),
 	"canary":            checkCanary,
 	"fill_bytes":        number(0, 4096, 8),
+	"fresh_byte":        number(1, 255, 1),
 	"stacks":            number(1, Frames, 1),
 	"check_interval_ms": number(0, math.MaxUint32, 1),
 	"exitcode":          number(0, 255, 1),

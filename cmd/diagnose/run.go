@@ -87,6 +87,8 @@ const optionsHelp = `    on_error=WORD           abort, log or continue; abort u
     log_path=FILE           where on_error=log writes, instead of standard error
     quarantine_mb=N         freed memory kept from reuse, in MiB per thread; 1
     fill_bytes=N            how much of a freed object is filled, in bytes; 128
+    fresh_byte=N            byte that memory of malloc and new is filled with, so that
+                            uses of uninitialised memory show; none unless it is set
     stacks=N                callers kept of every allocation and free; 8
     canary=HEX              secret of which the guards are made, 1 or 8 bytes; random
     check_interval_ms=N     check the whole heap every N ms; 0 is never

@@ -40,6 +40,7 @@ static bool dg_heaps_start(void)
 	dg_root->options.fill_bytes &= ~15u;
 	dg_hot.canary = dg_root->options.canary;
 	dg_hot.fill = dg_root->options.fill_bytes;
+	dg_hot.fast = dg_fresh_byte ? 0 : DG_SMALL_MAX - DG_MIN_CANARY;
 	dg_root->large_budget = dg_root->options.quarantine / DG_LARGE_SHARE;
 	if (!dg_grow(&dg_root->heaps, 1u << 16) || !dg_heap_init(h))
 		return false;
@@ -231,7 +232,7 @@ static void *dg_obtain(struct dg_heap *h, uint32_t c, uint64_t size, uint64_t al
 }
 
 /* Everything that the fast path does not do: no heap yet, interruptions,
- * alignment, large objects. *clean, if wanted: its memory is zero. */
+ * alignment, large objects, memory to be filled. *clean, if wanted: its memory is zero. */
 static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t api,
 				      const uint64_t *slot, bool *clean)
 {
@@ -265,6 +266,8 @@ static DG_COLD void *dg_allocate_slow(uint64_t size, uint64_t align, uint32_t ap
 	}
 	if (clean)
 		*clean = zero;
+	else if (dg_fresh_byte && p)
+		memset(p, (int)dg_fresh_byte, size);
 	dg_leave(h);
 	return p;
 }
@@ -301,7 +304,7 @@ static DG_HOT void *dg_allocate(uint64_t size, uint32_t api, const uint64_t *slo
 	uint32_t site;
 	void *p;
 
-	if (DG_UNLIKELY(!h || h->busy || size > DG_SMALL_MAX - DG_MIN_CANARY))
+	if (DG_UNLIKELY(!h || h->busy || size > dg_hot.fast))
 		return dg_allocate_slow(size, 16, api, slot, NULL);
 	h->busy = 1;
 	DG_ORDER();

@@ -15,6 +15,10 @@ static struct {
 	uint64_t canary;        /* the secret of the guards */
 	uint64_t fill;          /* options.fill_bytes */
 	struct dg_heap *shared; /* heap 0 */
+	uint64_t fast;          /* objects up to this size are served by the fast paths: 0 if dg_fresh_byte is set */
 } dg_hot __attribute__((aligned(64)));
+
+/* What memory is filled with that malloc, realloc and new hand out; 0: it is not filled. */
+static uint32_t dg_fresh_byte;
 
 #endif

@@ -10,6 +10,7 @@
  *   quarantine_mb=N               freed memory kept back, MiB a thread
  *   canary=HEX                    the secret of which guards are made, 2 or 16 digits; none of its bytes may be 0
  *   fill_bytes=N                  how much of a freed object is filled, a multiple of 16
+ *   fresh_byte=N                  what fresh memory is filled with, from 1 to 255; calloc's is 0 all the same
  *   stacks=N                      frames kept of an allocation site
  *   check_interval_ms=N           check the whole heap that often; 0: never
  *   exitcode=N                    exit status instead of 0 when evidence was found
@@ -244,6 +245,8 @@ static bool dg_apply(struct dg_options *options, const struct dg_option *o, bool
 		return dg_parse_uint(o, 0, UINT32_MAX, &options->check_interval_ms);
 	if (DG_NAME("exitcode"))
 		return dg_parse_uint(o, 0, 255, &options->exitcode);
+	if (DG_NAME("fresh_byte"))
+		return dg_parse_uint(o, 1, 255, &dg_fresh_byte);
 	if (DG_NAME("fill_bytes")) {
 		uint32_t fill;
 

@@ -271,6 +271,7 @@ static void *dg_reallocate_in(struct dg_heap *h, uint64_t p, uint64_t size, cons
 static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_t *slot)
 {
 	struct dg_heap *h = dg_enter_slow();
+	uint64_t old = UINT64_MAX;
 	struct dg_found f;
 	void *to;
 
@@ -280,7 +281,11 @@ static DG_COLD void *dg_reallocate_slow(uint64_t p, uint64_t size, const uint64_
 			return NULL;
 		return dg_spare_copy(NULL, p, f.size, size, slot);
 	}
+	if (DG_UNLIKELY(dg_fresh_byte))
+		old = dg_find(p).size;
 	to = dg_reallocate_in(h, p, size, slot);
+	if (DG_UNLIKELY(dg_fresh_byte) && to && old < size)
+		memset((char *)to + old, (int)dg_fresh_byte, size - old);
 	dg_leave(h);
 	return to;
 }
@@ -292,7 +297,7 @@ static inline void *dg_reallocate(void *pointer, uint64_t size, const uint64_t *
 	struct dg_slot found;
 	void *to;
 
-	if (DG_UNLIKELY(!h || h->busy || size > DG_SMALL_MAX - DG_MIN_CANARY ||
+	if (DG_UNLIKELY(!h || h->busy || size > dg_hot.fast ||
 			!dg_live_slot(p, DG_API_MALLOC, &found)))
 		return dg_reallocate_slow(p, size, slot);
 	h->busy = 1;
