@@ -10,7 +10,7 @@ func table(rows []row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Programs with known causes
 
-Each program of testdata/cause is recorded failing once and passing %d times; what
+Each program of internal/testdata/cause is recorded failing once and passing %d times; what
 "diagnose crash --recording REC --passing ..." names first is compared with the expectation
 next to the bug. "With" counts the replays that failed with the named cause (the order as
 recorded, or forced on a passing run), "without" those that did not fail without it.
