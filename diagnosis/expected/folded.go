@@ -93,22 +93,18 @@ func sizeOf(p *image.Process, site *evidence.Site, name string) (size uint64, ok
 	if err != nil {
 		return 0, false
 	}
-	depth := -1
 	for _, call := range calls {
-		variables, err := info.VariablesAt(call, pc)
+		locals, err := localsOf(info, call, pc)
 		if err != nil {
 			return 0, false
 		}
-		for _, v := range variables {
-			if v.Name == name && v.Type != nil && v.Depth > depth {
-				size, ok, depth = uint64(v.Type.Size()), true, v.Depth
+		for _, v := range locals {
+			if v.Name == name && v.Type != nil {
+				return uint64(v.Type.Size()), true
 			}
 		}
-		if ok {
-			break
-		}
 	}
-	return size, ok
+	return 0, false
 }
 
 // names says what a program means by names in a statement.

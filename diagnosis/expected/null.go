@@ -123,19 +123,12 @@ func clauseAt(list []token, i, start, end int) (from, to int) {
 		if !slices.Contains([]string{"if", "while", "for", "switch"}, list[start].text) || list[start+1].text != "(" {
 			break
 		}
-		depth, closed := 0, start+1
-		for ; closed < end; closed++ {
-			if list[closed].text == "(" {
-				depth++
-			} else if list[closed].text == ")" {
-				depth--
-			}
-			if depth == 0 {
-				break
-			}
+		closed := closing(list[:end], start+1)
+		if closed < 0 {
+			return start, end
 		}
-		if i <= closed || closed == end {
-			return start, min(closed+1, end)
+		if i <= closed {
+			return start, closed + 1
 		}
 		start = closed + 1
 	}

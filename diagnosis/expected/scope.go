@@ -37,12 +37,18 @@ func (in *Input) scopeAt(frame, level int) *scope {
 	if err != nil || level >= len(calls) {
 		return nil
 	}
-	locals, err := info.VariablesAt(calls[level], pc)
+	locals, err := localsOf(info, calls[level], pc)
 	if err != nil {
 		return nil
 	}
-	slices.SortStableFunc(locals, func(x, y debuginfo.Variable) int { return cmp.Compare(y.Depth, x.Depth) })
 	return &scope{frame: vf, info: info, pc: pc, locals: locals}
+}
+
+// localsOf are the parameters and locals of a call at an address, those of inner blocks first.
+func localsOf(info *debuginfo.Info, call debuginfo.Call, pc uint64) ([]debuginfo.Variable, error) {
+	list, err := info.VariablesAt(call, pc)
+	slices.SortStableFunc(list, func(x, y debuginfo.Variable) int { return cmp.Compare(y.Depth, x.Depth) })
+	return list, err
 }
 
 // object is a part of the program's data: its type, and where it is.
