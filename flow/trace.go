@@ -79,6 +79,9 @@ type writtenRange struct {
 // Len is the number of steps.
 func (t *Trace) Len() int { return t.steps.len() }
 
+// Threads is how many threads executed the steps.
+func (t *Trace) Threads() int { return len(t.last) }
+
 // Step is one step as others see it.
 type Step struct {
 	Thread uint32

@@ -95,17 +95,14 @@ type printing struct {
 // mostArguments bounds how many arguments are looked at.
 const mostArguments = 6
 
-// argumentRegisters have the first arguments of a function (System V ABI, 3.2.3).
-var argumentRegisters = []x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
-
 // arguments are those from one on.
 func (p printing) arguments(first int) (list []flow.Location) {
 	thread, sp := p.trace.Step(p.entered).Thread, evidence.Addr(p.trace.Register(p.entered, x86.RSP))
 	for i := first; i < first+mostArguments; i++ {
-		if i < len(argumentRegisters) {
-			list = append(list, flow.Register(thread, argumentRegisters[i], 8))
+		if i < len(x86.ArgumentRegisters) {
+			list = append(list, flow.Register(thread, x86.ArgumentRegisters[i], 8))
 		} else {
-			list = append(list, flow.Memory(sp+8*evidence.Addr(i-len(argumentRegisters)+1), 8)) // past the return address
+			list = append(list, flow.Memory(sp+8*evidence.Addr(i-len(x86.ArgumentRegisters)+1), 8)) // past the return address
 		}
 	}
 	return list
@@ -114,7 +111,7 @@ func (p printing) arguments(first int) (list []flow.Location) {
 // listed are the arguments in the va_list that is an argument (System V ABI, 3.5.7).
 func (p printing) listed(argument int) (list []flow.Location) {
 	n := p.entered
-	at, known := p.value(flow.Register(p.trace.Step(n).Thread, argumentRegisters[argument], 8), n)
+	at, known := p.value(flow.Register(p.trace.Step(n).Thread, x86.ArgumentRegisters[argument], 8), n)
 	if !known {
 		return nil
 	}
@@ -125,7 +122,7 @@ func (p printing) listed(argument int) (list []flow.Location) {
 	if !hasOffset || !hasOverflow || !hasSaved {
 		return nil
 	}
-	end := uint64(8 * len(argumentRegisters))
+	end := uint64(8 * len(x86.ArgumentRegisters))
 	for next := uint32(offset); uint64(next) < end && len(list) < mostArguments; next += 8 {
 		list = append(list, flow.Memory(evidence.Addr(saved+uint64(next)), 8))
 	}

@@ -27,7 +27,7 @@ func (r *Reached) From(addr evidence.Addr, size int) bool {
 // Reaching goes back from a thread's step n to all that had a part in it (a dynamic slice, with control: Korel and Laski, IPL 1988). whole
 // says that the trace begins with the run. status is where an exit status is that the step hands on; its Size is 0 if there is none.
 func Reaching(t *flow.Trace, p Program, n int, status flow.Location, whole bool) *Reached {
-	r := &reaching{trace: t, frames: newFrames(t, p), whole: whole, alone: oneThread(t), out: &Reached{Whole: whole}, seen: map[wanted]bool{}, steps: map[int]bool{}}
+	r := &reaching{trace: t, frames: newFrames(t, p), whole: whole, out: &Reached{Whole: whole}, seen: map[wanted]bool{}, steps: map[int]bool{}}
 	r.step(n)
 	r.want(status, n)
 	for len(r.list) > 0 {
@@ -55,21 +55,10 @@ type reaching struct {
 	trace  *flow.Trace
 	frames *frames
 	whole  bool
-	alone  bool // one thread executed all
 	out    *Reached
 	list   []wanted
 	seen   map[wanted]bool
 	steps  map[int]bool
-}
-
-// oneThread reports whether one thread executed all that a trace has.
-func oneThread(t *flow.Trace) bool {
-	for n := 1; n < t.Len(); n++ {
-		if t.Step(n).Thread != t.Step(0).Thread {
-			return false
-		}
-	}
-	return true
 }
 
 // step adds all that a step read, and what decided that it was executed.
@@ -141,7 +130,7 @@ func (r *reaching) take(x wanted) {
 		return
 	case flow.Result:
 		// Where the heap puts an object is no value of the program's. With several threads, it also depends on their order.
-		r.out.Whole = r.out.Whole && r.trace.ObjectMade(d.At) != nil && r.alone
+		r.out.Whole = r.out.Whole && r.trace.ObjectMade(d.At) != nil && r.trace.Threads() == 1
 	default:
 		r.out.Whole = false
 	}

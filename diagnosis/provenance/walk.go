@@ -328,7 +328,7 @@ func (f *follower) wholeWord(l flow.Location, d flow.Definition) bool {
 func (f *follower) overtaken(d flow.Definition, used int) {
 	const most = 8
 	l, n := d.Part, f.trace.Len()
-	if l.Space != transfer.Memory || l.Size > 8 || len(f.way.Overtaken) == most || f.onStack(l.Addr, used) {
+	if f.trace.Threads() < 2 || l.Space != transfer.Memory || l.Size > 8 || len(f.way.Overtaken) == most || f.onStack(l.Addr, used) {
 		return
 	}
 	last := f.trace.Define(l, n)
