@@ -220,7 +220,7 @@ func (w *work) startText(addr evidence.Addr) string {
 func (w *work) argumentAt(addr evidence.Addr) (evidence.Addr, string) {
 	p := w.Process
 	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
-	if first == 0 || uint64(addr) <= first || uint64(addr) >= last {
+	if !p.OfStart(addr) {
 		return 0, ""
 	}
 	const most = 1 << 17 // MAX_ARG_STRLEN
