@@ -25,6 +25,20 @@ func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *e
 	return result
 }
 
+// build is one way to compile a program of a test.
+type build struct{ source, compiler, level string }
+
+// eachBuild checks what is found out about each of some builds of programs, whose texts are found by their names.
+func eachBuild(t *testing.T, builds []build, text func(source string) string, ends string, check func(t *testing.T, source string, d *evidence.Diagnosis), flags ...string) {
+	t.Helper()
+	for _, b := range builds {
+		t.Run(strings.Join([]string{b.source, b.compiler, b.level}, " "), func(t *testing.T) {
+			p := crashtest.Program{Source: b.source, Text: text(b.source), Compiler: b.compiler, Flags: append([]string{b.level}, flags...)}
+			check(t, b.source, diagnosed(t, p, nil, ends).Diagnosis)
+		})
+	}
+}
+
 // lineOf is the number of the line of a source text that has a mark.
 func lineOf(text, mark string) int {
 	before, _, _ := strings.Cut(text, mark)

@@ -2,7 +2,6 @@ package verdict_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"diagnose/evidence"
@@ -86,23 +85,19 @@ int main()
 // TestEarly: a run in which the read waits for the store tells that the order is the cause.
 func TestEarly(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	for _, x := range []struct{ source, compiler, level string }{
+	eachBuild(t, []build{
 		{"board.c", "gcc", "-O3"},
 		{"board.c", "clang", "-O0"},
 		{"prices.cc", "g++", "-O0"},
 		{"prices.cc", "clang++", "-O1"},
-	} {
-		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
-			p := early[x.source]
-			d := diagnosed(t, crashtest.Program{Source: x.source, Text: p.text, Compiler: x.compiler, Flags: []string{x.level, "-pthread"}}, nil, "SIGSEGV").Diagnosis
-			if len(d.Causes) == 0 {
-				t.Fatalf("no cause; leads %+v", d.Leads)
-			}
-			if c := &d.Causes[0]; c.Basis != evidence.BasisOrder || c.Interleaving == nil || !slices.Contains(c.Interleaving.Variables, p.variable) {
-				t.Errorf("%s: %s", c.Proof, c.Summary)
-			}
-		})
-	}
+	}, func(source string) string { return early[source].text }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
+		if len(d.Causes) == 0 {
+			t.Fatalf("no cause; leads %+v", d.Leads)
+		}
+		if c := &d.Causes[0]; c.Basis != evidence.BasisOrder || c.Interleaving == nil || !slices.Contains(c.Interleaving.Variables, early[source].variable) {
+			t.Errorf("%s: %s", c.Proof, c.Summary)
+		}
+	}, "-pthread")
 }
 
 // rates is a program in which a thread stores several values one after the other, of which one is bad: to read another one does not tell that
@@ -149,14 +144,14 @@ int main(void)
 // TestSuccessive: that a run passes which reads a later value is no proof.
 func TestSuccessive(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	for _, x := range []struct{ compiler, level string }{{"gcc", "-O1"}, {"clang", "-O0"}} {
-		t.Run(x.compiler+" "+x.level, func(t *testing.T) {
-			d := diagnosed(t, crashtest.Program{Source: "rates.c", Text: rates, Compiler: x.compiler, Flags: []string{x.level, "-pthread"}}, nil, "SIGSEGV").Diagnosis
-			for _, c := range d.Causes {
-				if c.Basis == evidence.BasisOrder {
-					t.Errorf("%s: %s", c.Proof, c.Summary)
-				}
+	eachBuild(t, []build{
+		{"rates.c", "gcc", "-O1"},
+		{"rates.c", "clang", "-O0"},
+	}, func(string) string { return rates }, "SIGSEGV", func(t *testing.T, _ string, d *evidence.Diagnosis) {
+		for _, c := range d.Causes {
+			if c.Basis == evidence.BasisOrder {
+				t.Errorf("%s: %s", c.Proof, c.Summary)
 			}
-		})
-	}
+		}
+	}, "-pthread")
 }

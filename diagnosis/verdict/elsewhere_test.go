@@ -1,9 +1,9 @@
 package verdict_test
 
 import (
-	"strings"
 	"testing"
 
+	"diagnose/evidence"
 	"diagnose/internal/crashtest"
 )
 
@@ -67,26 +67,22 @@ int main(int argc, char **)
 // TestMadeElsewhere: neither the failing access nor a good address is called the cause of a bad index.
 func TestMadeElsewhere(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	for _, x := range []struct{ source, compiler, level string }{
+	eachBuild(t, []build{
 		{"share.c", "gcc", "-O0"},
 		{"share.c", "clang", "-O2"},
 		{"share_twin.c", "gcc", "-O0"},
 		{"share_twin.c", "clang", "-O2"},
 		{"mixed.cc", "clang++", "-O0"},
 		{"mixed.cc", "clang++", "-O2"},
-	} {
-		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
-			text := elsewhere[x.source]
-			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGSEGV").Diagnosis
-			line := lineOf(text, "// ENDS")
-			for _, c := range d.Causes {
-				if c.Site == nil || c.Site.Line != line {
-					t.Errorf("%q at %+v, want line %d", c.Summary, c.Site, line)
-				}
+	}, func(source string) string { return elsewhere[source] }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
+		line := lineOf(elsewhere[source], "// ENDS")
+		for _, c := range d.Causes {
+			if c.Site == nil || c.Site.Line != line {
+				t.Errorf("%q at %+v, want line %d", c.Summary, c.Site, line)
 			}
-			if len(d.Causes)+len(d.Leads) == 0 {
-				t.Error("nothing is told")
-			}
-		})
-	}
+		}
+		if len(d.Causes)+len(d.Leads) == 0 {
+			t.Error("nothing is told")
+		}
+	})
 }

@@ -1,9 +1,9 @@
 package verdict_test
 
 import (
-	"strings"
 	"testing"
 
+	"diagnose/evidence"
 	"diagnose/internal/crashtest"
 )
 
@@ -66,23 +66,20 @@ int main()
 // TestPrinted: the call that prints a bad number is not its cause.
 func TestPrinted(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	for _, x := range []struct{ source, compiler, level string }{
+	eachBuild(t, []build{
 		{"message.c", "gcc", "-O0"},
 		{"message.c", "clang", "-O1"},
 		{"words.cc", "g++", "-O2"},
 		{"words.cc", "clang++", "-O0"},
-	} {
-		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
-			text := printed[x.source]
-			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGSEGV").Diagnosis
-			for _, c := range d.Causes {
-				if c.Site == nil || c.Site.Line != lineOf(text, "// BUG") {
-					t.Errorf("%s: %q at %+v", c.Proof, c.Summary, c.Site)
-				}
+	}, func(source string) string { return printed[source] }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
+		text := printed[source]
+		for _, c := range d.Causes {
+			if c.Site == nil || c.Site.Line != lineOf(text, "// BUG") {
+				t.Errorf("%s: %q at %+v", c.Proof, c.Summary, c.Site)
 			}
-			if len(d.Causes)+len(d.Leads) == 0 {
-				t.Error("the value was not followed")
-			}
-		})
-	}
+		}
+		if len(d.Causes)+len(d.Leads) == 0 {
+			t.Error("the value was not followed")
+		}
+	})
 }

@@ -1,9 +1,9 @@
 package verdict_test
 
 import (
-	"strings"
 	"testing"
 
+	"diagnose/evidence"
 	"diagnose/internal/crashtest"
 )
 
@@ -65,19 +65,15 @@ int main()
 // TestTested: a trace tells which store the value had that an assertion compared.
 func TestTested(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	for _, x := range []struct{ source, compiler, level string }{
+	eachBuild(t, []build{
 		{"given.c", "gcc", "-O0"},
 		{"given.c", "clang", "-O0"},
 		{"cleared.cc", "g++", "-O0"},
 		{"cleared.cc", "clang++", "-O2"},
-	} {
-		t.Run(strings.Join([]string{x.source, x.compiler, x.level}, " "), func(t *testing.T) {
-			text := tested[x.source]
-			d := diagnosed(t, crashtest.Program{Source: x.source, Text: text, Compiler: x.compiler, Flags: []string{x.level}}, nil, "SIGABRT").Diagnosis
-			line := lineOf(text, "// CAUSE")
-			if len(d.Causes) == 0 || d.Causes[0].Site == nil || d.Causes[0].Site.Line != line {
-				t.Errorf("causes %+v\nleads %+v, want line %d", d.Causes, d.Leads, line)
-			}
-		})
-	}
+	}, func(source string) string { return tested[source] }, "SIGABRT", func(t *testing.T, source string, d *evidence.Diagnosis) {
+		line := lineOf(tested[source], "// CAUSE")
+		if len(d.Causes) == 0 || d.Causes[0].Site == nil || d.Causes[0].Site.Line != line {
+			t.Errorf("causes %+v\nleads %+v, want line %d", d.Causes, d.Leads, line)
+		}
+	})
 }
