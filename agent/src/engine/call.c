@@ -525,7 +525,7 @@ static __attribute__((noinline)) void dg_call_record(struct dg_frame *f, const s
 	struct dg_pieces s;
 	long result;
 
-	s.named = dg_named_before(f, c);
+	dg_pieces_before(&s, f, c);
 	result = dg_call_make(f, c);
 	if (result == DG_NOT_MADE)
 		dg_call_interrupted(f, c, 0);

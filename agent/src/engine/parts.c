@@ -25,6 +25,7 @@ struct dg_pieces {
 	bool out, in;   /* which are wanted */
 	bool unknown;   /* an argument that the table does not know */
 	uint32_t named; /* lengths that value-result arguments had before the call */
+	uint64_t left_at, left[2]; /* the time that a sleep had left, before it: where, or 0, and what */
 	struct dg_piece list[DG_PIECES];
 };
 
@@ -297,6 +298,15 @@ static void dg_ptrace_pieces(struct dg_pieces *s, uint64_t request, uint64_t add
 
 /* ---- a row's parts ---- */
 
+/* A stop (of job control, of a tracer) breaks into a sleep. The kernel continues the sleep and returns 0,
+ * but it has written the time that remained (nanosleep_copyout in the kernel's time/hrtimer.c). */
+static bool dg_left_changed(const struct dg_pieces *s, uint64_t at)
+{
+	const uint64_t *left = (const uint64_t *)at;
+
+	return s->left_at == at && at && (left[0] != s->left[0] || left[1] != s->left[1]);
+}
+
 static void dg_part_out(struct dg_pieces *s, const struct dg_call *c, const struct dg_part *p, long result)
 {
 	const uint64_t *a = c->args;
@@ -333,7 +343,7 @@ static void dg_part_out(struct dg_pieces *s, const struct dg_call *c, const stru
 			dg_messages_sent(s, at, (uint64_t)result);
 		return;
 	case DG_OUT_REMAINS:
-		if (result == -EINTR)
+		if (result == -EINTR || (!result && dg_left_changed(s, at)))
 			dg_piece_out(s, at, p->size);
 		return;
 	case DG_OUT_TIMEOUT:
@@ -442,24 +452,31 @@ static inline void dg_pieces_of(struct dg_pieces *s, const struct dg_call *c, lo
 	}
 }
 
-/* Of a value-result length: what the program offers, which the kernel is about
- * to write over. On the stack it can be read; elsewhere it is asked first. */
-static uint32_t dg_length_before(const struct dg_frame *f, uint64_t at)
+/* On the stack it can be read; elsewhere it is asked first. */
+static bool dg_readable_before(const struct dg_frame *f, uint64_t at, uint64_t length)
 {
-	if (!at || ((at < f->rsp || at + 4 > dg_me->stack_high) && !dg_readable(at, 4)))
-		return 0;
-	return *(const uint32_t *)at;
+	return at && ((at >= f->rsp && at + length <= dg_me->stack_high) || dg_readable(at, length));
 }
 
-static uint32_t dg_named_before(const struct dg_frame *f, const struct dg_call *c)
+/* What the kernel is about to write over: of a value-result length, what the program offers. */
+static void dg_pieces_before(struct dg_pieces *s, const struct dg_frame *f, const struct dg_call *c)
 {
+	s->named = 0;
+	s->left_at = 0;
 	for (const struct dg_part *p = c->row->parts; p < c->row->parts + DG_PARTS && p->how; p++) {
-		uint64_t at = c->args[p->how == DG_OUT_MESSAGE ? p->arg : p->count];
+		uint64_t at = c->args[p->how == DG_OUT_VALUED ? p->count : p->arg];
 
-		if (p->how == DG_OUT_VALUED)
-			return dg_length_before(f, at);
-		if (p->how == DG_OUT_MESSAGE)
-			return at ? dg_length_before(f, at + offsetof(struct msghdr, msg_namelen)) : 0;
+		if (p->how == DG_OUT_MESSAGE && at)
+			at += offsetof(struct msghdr, msg_namelen);
+		if (p->how == DG_OUT_VALUED || p->how == DG_OUT_MESSAGE) {
+			if (dg_readable_before(f, at, sizeof(s->named)))
+				s->named = *(const uint32_t *)at;
+			return;
+		}
+		if (p->how == DG_OUT_REMAINS && dg_readable_before(f, at, sizeof(s->left))) {
+			dg_copy(s->left, (const void *)at, sizeof(s->left));
+			s->left_at = at;
+			return;
+		}
 	}
-	return 0;
 }

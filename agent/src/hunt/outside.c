@@ -94,7 +94,7 @@ static void dg_hunt_result(struct dg_frame *f, const struct dg_call *c, long res
 {
 	struct dg_pieces s;
 
-	s.named = dg_named_before(f, c);
+	dg_pieces_before(&s, f, c);
 	dg_call_made(f, c, &s, result);
 }
 

@@ -1,5 +1,5 @@
 // A signal that is ignored does not break off a call, though a tracer sees it; one
-// with a handler does.
+// with a handler does. A sleep that such a signal breaks into writes the time that remains.
 // ENDS: exit 0
 // EVENTS: syscall 20
 #define _GNU_SOURCE
@@ -10,6 +10,7 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -105,6 +106,28 @@ static void waits(void)
 	check(semctl(semaphores, 0, IPC_RMID));
 }
 
+/* The time left comes over the time to sleep, as in std::this_thread::sleep_for. */
+static void *end_child_of_sleeper(void *unused)
+{
+	usleep(10000);
+	end_child();
+	return unused;
+}
+
+static void sleeps(void)
+{
+	for (int i = 0; i < 5; i++) {
+		struct timespec t = { 0, 50000000 };
+		pthread_t other;
+
+		begin_child();
+		pthread_create(&other, NULL, end_child_of_sleeper, NULL);
+		check(nanosleep(&t, &t));
+		fold_in(&t, sizeof(t));
+		pthread_join(other, NULL);
+	}
+}
+
 int main(void)
 {
 	int ends[2];
@@ -114,6 +137,7 @@ int main(void)
 	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
 	must(written(ends, 1) == BYTES);
 	waits();
+	sleeps();
 	signal(SIGCHLD, on_signal);
 	check(pipe(ends));
 	must(written(ends, 0) < BYTES);
