@@ -32,20 +32,22 @@ func (t *resultSearch) judge(w *Course, g *Given) {
 	}
 }
 
+// comparesZero reports whether an instruction compares its first operand with 0.
+func comparesZero(in *x86.Inst) bool {
+	first, ok := explicit(in, 0)
+	second, two := explicit(in, 1)
+	return ok && two && (in.Op == "test" && sameRegister(first, second) || in.Op == "cmp" && second.IsImm && second.Imm == 0)
+}
+
 // testsZero reports whether an instruction compares what another one loaded with 0.
 func (t *resultSearch) testsZero(w *Course, i, load int) bool {
 	in, err := w.inst(t.memory, w.Steps[i].Registers.PC())
 	if err != nil {
 		return false
 	}
-	first, ok := explicit(in, 0)
-	second, two := explicit(in, 1)
-	if !ok || !two || in.Op != "test" && in.Op != "cmp" {
-		return false
-	}
-	zero := in.Op == "test" && sameRegister(first, second) || in.Op == "cmp" && second.IsImm && second.Imm == 0
+	first, _ := explicit(in, 0)
 	switch {
-	case !zero:
+	case !comparesZero(in):
 		return false
 	case first.IsMemory:
 		at, known := operandAddress(first, &w.Steps[i].Registers)
@@ -157,7 +159,7 @@ func (t *resultSearch) compared(w *Course, i int, in *x86.Inst) string {
 		return ""
 	}
 	switch {
-	case in.Op == "test" && sameRegister(first, second), in.Op == "cmp" && second.IsImm && second.Imm == 0:
+	case comparesZero(in):
 		return left
 	case in.Op == "cmp":
 		right, known := t.operandText(s, w, i, second)
@@ -174,11 +176,10 @@ func (t *resultSearch) compared(w *Course, i int, in *x86.Inst) string {
 
 // foundZero is the argument register of a number that a comparison with 0 looked at, and that was 0; RIP: there is none.
 func (t *resultSearch) foundZero(w *Course, i int, in *x86.Inst) image.Register {
-	first, ok := explicit(in, 0)
-	second, two := explicit(in, 1)
-	if !ok || !two || !(in.Op == "test" && sameRegister(first, second) || in.Op == "cmp" && second.IsImm && second.Imm == 0) {
+	if !comparesZero(in) {
 		return image.RIP
 	}
+	first, _ := explicit(in, 0)
 	s := t.sliceAt(w, i)
 	if v, known := t.value(w, i, first); s == nil || !known || v != 0 {
 		return image.RIP

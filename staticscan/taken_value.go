@@ -141,6 +141,9 @@ func (t *resultSearch) gave(w *Course, i int, at *spot) (Given, *spot) {
 		lost.Value, lost.Equal = after(w, i, at.reg), true
 		return lost, nil
 	case two && in.Op == "xor" && sameRegister(dst, src), two && in.Op == "sub" && sameRegister(dst, src), two && in.Op == "and" && src.IsImm && src.Imm == 0:
+		if t.knownZero(w, i, at.reg) {
+			return Given{}, &spot{reg: at.reg, size: at.size}
+		}
 		return t.constant(0), nil
 	case two && in.Op == "or" && src.IsImm && src.Imm == -1:
 		return t.constant(after(w, i, at.reg)), nil
@@ -157,6 +160,31 @@ func (t *resultSearch) gave(w *Course, i int, at *spot) (Given, *spot) {
 		return Given{}, &spot{reg: at.reg, size: at.size} // moved on by a constant
 	}
 	return lostGiven(fmt.Sprintf("it was computed by %q", in.Text())), nil
+}
+
+// knownZero reports whether the last conditional jump before an instruction found a register to be 0. A compiler that knows so may write 0
+// in place of the value.
+func (t *resultSearch) knownZero(w *Course, i int, r x86.Reg) bool {
+	if v, known := w.Steps[i].Registers.Get(image.Register(r)); !known || v != 0 {
+		return false
+	}
+	for j := i - 1; j > 0; j-- {
+		in, err := w.inst(t.memory, w.Steps[j].Registers.PC())
+		switch {
+		case err != nil || defines(in, r):
+			return false
+		case in.Flow == x86.FlowBranch:
+			tested, err := w.inst(t.memory, w.Steps[j-1].Registers.PC())
+			if err != nil || !comparesZero(tested) {
+				return false
+			}
+			first, _ := explicit(tested, 0)
+			return !first.IsMemory && first.Reg == r
+		case in.Flow != x86.FlowNext && in.Flow != x86.FlowJump:
+			return false
+		}
+	}
+	return false
 }
 
 // choice notes an instruction that gave a value by a condition.
