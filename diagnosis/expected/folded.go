@@ -20,7 +20,7 @@ func Folded(p *image.Process, source func(*evidence.Site, int) *evidence.Source,
 	in := Input{Process: p, Source: source}
 	known := names{
 		constant: func(name string) bool { return isConstant(p, site, name) },
-		size:     func(name string) (uint64, bool) { return sizeOf(p, site, name) },
+		size:     func(name string, inner int) (uint64, bool) { return sizeOf(p, site, name, inner) },
 		mapped:   func(addr uint64) bool { return p.MappingAt(evidence.Addr(addr)) != nil },
 	}
 	for i, call := range p.Symbolize(site.PC, image.AtInstruction) {
@@ -83,8 +83,8 @@ func isConstant(p *image.Process, site *evidence.Site, name string) bool {
 	return err != nil || ok && len(v.Const) > 0
 }
 
-// sizeOf is the size of a variable that is in scope at a place.
-func sizeOf(p *image.Process, site *evidence.Site, name string) (size uint64, ok bool) {
+// sizeOf is the size of a variable that is in scope at a place; of its elements, or of what it points to, if inner is 1, and so on.
+func sizeOf(p *image.Process, site *evidence.Site, name string, inner int) (size uint64, ok bool) {
 	info, pc := debugAt(p, site)
 	if info == nil {
 		return 0, false
@@ -99,20 +99,32 @@ func sizeOf(p *image.Process, site *evidence.Site, name string) (size uint64, ok
 			return 0, false
 		}
 		for _, v := range locals {
-			if v.Name == name && v.Type != nil {
-				return uint64(v.Type.Size()), true
+			if v.Name != name {
+				continue
 			}
+			t := v.Type
+			for ; inner > 0 && t != nil; inner-- {
+				t = t.Elem()
+			}
+			return sizeOfType(t)
 		}
 	}
 	return 0, false
+}
+
+func sizeOfType(t debuginfo.Type) (size uint64, ok bool) {
+	if t == nil || t.Size() <= 0 {
+		return 0, false
+	}
+	return uint64(t.Size()), true
 }
 
 // names says what a program means by names in a statement.
 type names struct {
 	// constant: the name may stand for a value.
 	constant func(name string) bool
-	// size is that of a variable in bytes; ok is false if it is not known.
-	size func(name string) (size uint64, ok bool)
+	// size is that of a variable in bytes, or of an element or what it points to if inner is 1, and so on; ok is false if it is not known.
+	size func(name string, inner int) (size uint64, ok bool)
 	// mapped: there is memory at an address.
 	mapped func(addr uint64) bool
 }
@@ -187,23 +199,43 @@ func numberOf(t *token) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// sizeAt is the size of a variable for which a statement asks by "sizeof(NAME)" or "sizeof NAME", and the token after that.
+// sizeAt is the size that a statement asks for with sizeof of a variable, of its elements or of what it points to, and the token after that.
 func (n *names) sizeAt(statement []token, i int) (size uint64, end int, ok bool) {
 	if statement[i].text != "sizeof" {
 		return 0, 0, false
 	}
-	if end = i + 1; end < len(statement) && statement[end].text == "(" {
-		if end += 2; end >= len(statement) || statement[end].text != ")" {
-			return 0, 0, false
-		}
-		size, ok = n.size(statement[end-1].text)
-		return size, end + 1, ok
+	is := func(k int, text string) bool { return k < len(statement) && statement[k].text == text }
+	end = i + 1
+	bracket := is(end, "(")
+	if bracket {
+		end++
 	}
-	if end >= len(statement) || end+1 < len(statement) && slices.Contains([]string{".", "->", "[", "("}, statement[end+1].text) {
+	inner := 0
+	for ; is(end, "*"); end++ {
+		inner++
+	}
+	if end >= len(statement) || statement[end].kind != word {
 		return 0, 0, false
 	}
-	size, ok = n.size(statement[end].text)
-	return size, end + 1, ok
+	name := statement[end].text
+	for end++; is(end, "["); end++ {
+		inner++
+		for ; end < len(statement) && statement[end].text != "]"; end++ {
+			if end+1 < len(statement) && statement[end+1].text == "[" {
+				return 0, 0, false
+			}
+		}
+	}
+	if bracket {
+		if !is(end, ")") {
+			return 0, 0, false
+		}
+		end++
+	} else if is(end, ".") || is(end, "->") || is(end, "(") {
+		return 0, 0, false
+	}
+	size, ok = n.size(name, inner)
+	return size, end, ok
 }
 
 // means reports whether a literal may be, or be a part of, a value.

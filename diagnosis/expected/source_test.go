@@ -125,7 +125,7 @@ func FuzzSource(f *testing.F) {
 func TestTakes(t *testing.T) {
 	known := names{
 		constant: func(name string) bool { return name == "kNone" },
-		size:     func(name string) (uint64, bool) { return 40, name == "line" },
+		size:     func(name string, inner int) (uint64, bool) { return []uint64{40, 4}[inner], name == "line" },
 		mapped:   func(addr uint64) bool { return addr == 93824992235520 },
 	}
 	for source, want := range map[string]bool{
@@ -159,7 +159,11 @@ func TestTakes(t *testing.T) {
 		"size_t n = 3 * sizeof(line); @120":         false,
 		"fill(line, sizeof(line), end); @17895697":  true,
 		"fill(line, sizeof line, end); @17895697":   true,
-		"fill(line, sizeof line[0], end); @1":       false,
+		"fill(line, sizeof line[0], end); @4":       false,
+		"fill(line, sizeof line[i[0]], end); @1":    false,
+		"sort(line, 9, sizeof(line[0])); @17895697": true,
+		"sort(line, 9, sizeof(*line)); @17895697":   true,
+		"sort(line, 9, sizeof(line->x)); @17895697": false,
 		"print(\"n=%d\", limit); @17895697":         true,
 		"std::vector<int> list":                     false,
 		"struct item first":                         false,
