@@ -90,6 +90,9 @@ func (c *chain) outsideCause() *evidence.Cause {
 	if c.outside.Index.Pointer != "" {
 		out.Variable = c.outside.Index.Pointer
 	}
+	if c.outside == c.beyond() {
+		out.Open = evidence.OpenOrigin // the failure itself says as much; what made the index is not known
+	}
 	text := "no element is stored there"
 	if c.end != "" {
 		text = c.end
