@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"cmp"
 	"slices"
 
 	"diagnose/evidence"
@@ -13,7 +14,10 @@ import (
 // have been executed, or one of those that gave it something.
 type Reached struct {
 	// Whole: nothing that the trace does not show had a part as well.
-	Whole  bool
+	Whole bool
+	// Shared are whole words of up to 8 bytes whose contents had a part, and that another thread than the one which read it there had stored to,
+	// or stored to later; the one that was read last is the first. A thread's own stack counts for none.
+	Shared []flow.Location
 	memory []flow.Location
 }
 
@@ -45,6 +49,12 @@ func Reaching(t *flow.Trace, p Program, n int, status flow.Location, whole bool)
 	if len(r.out.memory) == 0 {
 		r.out.Whole = false // each check has something that it tests
 	}
+	slices.SortStableFunc(r.shared, func(a, b wanted) int { return cmp.Compare(b.n, a.n) })
+	for _, x := range r.shared {
+		if !slices.Contains(r.out.Shared, x.l) {
+			r.out.Shared = append(r.out.Shared, x.l)
+		}
+	}
 	return r.out
 }
 
@@ -59,6 +69,7 @@ type reaching struct {
 	list   []wanted
 	seen   map[wanted]bool
 	steps  map[int]bool
+	shared []wanted
 }
 
 // step adds all that a step read, and what decided that it was executed.
@@ -116,6 +127,7 @@ func (r *reaching) take(x wanted) {
 		r.out.memory = append(r.out.memory, x.l)
 	}
 	d := r.trace.Define(x.l, x.n)
+	r.share(x, d)
 	for _, rest := range others(x.l, d.Part) {
 		r.want(rest, x.n)
 	}
@@ -135,4 +147,24 @@ func (r *reaching) take(x wanted) {
 		r.out.Whole = false
 	}
 	r.step(d.At)
+}
+
+// mostShared bounds the memory that share notes.
+const mostShared = 1000
+
+// share notes memory that more than one thread had to do with.
+func (r *reaching) share(x wanted, d flow.Definition) {
+	const most = 8
+	f := follower{trace: r.trace}
+	if r.trace.Threads() < 2 || x.l.Space != transfer.Memory || len(r.shared) == mostShared || f.onStack(x.l.Addr, x.n) {
+		return
+	}
+	if size := x.l.Size; size > most || size&(size-1) != 0 || uint64(x.l.Addr)%uint64(size) != 0 {
+		return
+	}
+	reader := r.trace.Step(x.n).Thread
+	stores := func(at int) bool { return at >= 0 && r.trace.Step(at).Thread != reader }
+	if stores(d.At) || stores(r.trace.Define(x.l, r.trace.Len()).At) {
+		r.shared = append(r.shared, x)
+	}
 }

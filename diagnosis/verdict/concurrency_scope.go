@@ -38,6 +38,9 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		add(watchtrace.Suspects(w.Case.Scan))
 	}
 	p := w.Process
+	if level > 0 {
+		add(w.flowing())
+	}
 	if level > 0 && p.Failing >= 0 && p.Failing < len(p.Threads) {
 		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
@@ -75,6 +78,22 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	}
 	if level == widest && w.tidy(list) {
 		add(w.allocated())
+	}
+	return list
+}
+
+// flowing are the targets that a trace shows to have a part in the failing check, of which more than one thread made accesses.
+func (w *work) flowing() (list []watchtrace.Target) {
+	const most = 16
+	r := w.exact.reached()
+	if r == nil {
+		return nil
+	}
+	for _, l := range r.Shared {
+		if len(list) == most {
+			break
+		}
+		list = append(list, w.targetAt(l.Addr, l.Size, ""))
 	}
 	return list
 }

@@ -149,20 +149,24 @@ func (a *lookedFor) accesses(regs *image.Registers) bool {
 	})
 }
 
+// unordered reports whether the log that has two accesses does not tell their order: they are one thread's, of several variables, which
+// several passes may have logged. Between two events nothing says then which came first.
+func (a *lookedFor) unordered(b *lookedFor) bool { return a.thread == b.thread && a.addr != b.addr }
+
 // state is what the replay came to. unbroken are the traps that it had to remove.
 func (l *orderLook) state(unbroken []evidence.Addr) orderState {
 	if l == nil || l.cut {
 		return orderUnknown
 	}
-	last, absent, removed := 0, false, false
+	last, absent, removed := &lookedFor{}, false, false
 	for _, a := range l.accesses {
 		if slices.Contains(unbroken, evidence.Addr(a.inst.PC)) {
 			return orderUnknown
 		}
 		absent = absent || a.at == 0
 		if a.at > 0 {
-			removed = removed || a.at < last
-			last = a.at
+			removed = removed || a.at < last.at && !a.unordered(last)
+			last = a
 		}
 	}
 	switch {
