@@ -69,7 +69,7 @@ func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
 func (f *follower) pointerWay(l flow.Location, n int) iter.Seq[flow.Definition] {
 	return func(yield func(flow.Definition) bool) {
 		for range mostSteps {
-			d := f.trace.Define(l, n)
+			d := f.define(l, n)
 			switch d.Kind {
 			case flow.Copied:
 				if d.From[0].Size < 8 {

@@ -41,7 +41,7 @@ func (f *follower) grown(entered int) (x Excess, ok bool) {
 	}
 	const most = 32 // steps
 	for range most {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		from := f.operands(d)
 		if d.At < 0 || len(from) != 1 || d.Kind != flow.Copied && d.Kind != flow.Computed {
 			return x, false
@@ -100,7 +100,7 @@ func (f *follower) atLimit(at int, made []int) bool {
 func (f *follower) copyOf(l flow.Location, n int, made []int) bool {
 	const most = 8 // copies
 	for range most {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		if d.At < 0 || slices.Contains(made, d.At) {
 			return d.At >= 0
 		}
@@ -134,7 +134,7 @@ func (f *follower) parts(n int) (list []int) {
 	for len(left) > 0 && len(list) < most {
 		p := left[len(left)-1]
 		left = left[:len(left)-1]
-		d := f.trace.Define(p.l, p.n)
+		d := f.define(p.l, p.n)
 		if d.At < 0 || slices.Contains(list, d.At) {
 			continue
 		}

@@ -53,7 +53,7 @@ func (f *follower) target(at int) (w *Way, ok bool) {
 		case inst.Flow != x86.FlowReturn && !o.IsImm && o.Reg.General() && !o.Implicit:
 			target := flow.Register(f.trace.Step(at).Thread, o.Reg, 8)
 			f.follow(target, at)
-			if d := f.trace.Define(target, at); d.Kind == flow.Copied && d.From[0].Space == transfer.Memory {
+			if d := f.define(target, at); d.Kind == flow.Copied && d.From[0].Space == transfer.Memory {
 				return f.typed(d.At, 1), true
 			}
 			return f.way, true
@@ -114,7 +114,7 @@ func (f *follower) typed(n, k int) *Way {
 	}
 	l := flow.Register(f.trace.Step(n).Thread, table, 8)
 	for range 8 { // copies, and an index into the table
-		d := f.trace.Define(l, at)
+		d := f.define(l, at)
 		from := values(d)
 		if len(from) != 1 {
 			return f.way

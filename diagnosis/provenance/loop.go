@@ -85,7 +85,7 @@ func (f *follower) looped(list []int, to flow.Location) bool {
 func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, known bool) {
 	pc := evidence.Addr(0)
 	for range mostSteps {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		from := f.operands(d)
 		switch single := d.At >= 0 && len(from) == 1; {
 		case single && d.Kind == flow.Copied:
@@ -135,7 +135,7 @@ func (f *follower) condition(list []int) int {
 // isCount reports whether bytes come, by copies and additions of constants, from a step of the instruction that counts.
 func (f *follower) isCount(l flow.Location, n int, pc evidence.Addr) bool {
 	for range 32 {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		if d.At < 0 {
 			return false
 		}

@@ -42,7 +42,7 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 func (f *follower) updated(l flow.Location, n int) (stored int, ok bool) {
 	const mostUpdates = 16
 	for range mostUpdates {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		if d.At < 0 || d.Part == l {
 			return d.At, d.At >= 0
 		}
@@ -59,7 +59,7 @@ const maxUpdate = 8
 
 // madeOf reports whether the value that bytes have before step n was made of the memory at an address.
 func (f *follower) madeOf(l flow.Location, addr evidence.Addr, n, depth int) bool {
-	d := f.trace.Define(l, n)
+	d := f.define(l, n)
 	if d.At < 0 || depth == 0 || f.trace.Step(d.At).Library {
 		return false
 	}
@@ -91,7 +91,7 @@ func (o *byteSource) follows(first *byteSource, i int) bool {
 // bytes on the way.
 func (f *follower) copied(l flow.Location, n int) (o byteSource, ok bool) {
 	for range 16 {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		switch d.Kind {
 		case flow.Copied:
 			l, n = d.From[0], d.At

@@ -143,7 +143,7 @@ type derivation struct {
 // deriveAlong also notes the definitions on its way that were not known yet.
 func (f *follower) deriveAlong(l flow.Location, n int, way *[]derivation) *flow.Object {
 	for range mostSteps {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		if d.At >= 0 {
 			x := derivation{l, d.At}
 			if o, known := f.derivations[x]; known {
@@ -330,7 +330,7 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 	// Go back along the pointer to the addition that made it leave.
 	l := flow.Register(thread, m.Base, 8)
 	for range mostSteps {
-		d := f.trace.Define(l, n)
+		d := f.define(l, n)
 		switch d.Kind {
 		case flow.Copied:
 			if d.Part.Space == transfer.Memory {

@@ -30,6 +30,15 @@ func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool 
 	return known && found != stored
 }
 
+// define is what gave bytes their value as they are before step n, unknown where the trace lacks a store to them.
+func (f *follower) define(l flow.Location, n int) flow.Definition {
+	d := f.trace.Define(l, n)
+	if f.contradicted(l, n, d) {
+		return flow.Definition{Kind: flow.Unknown, At: -1, Part: l}
+	}
+	return d
+}
+
 // loaded is the value that step n found in memory, if it put just that in a general register.
 func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
 	s := f.trace.Step(n)

@@ -480,7 +480,7 @@ func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int,
 	for k := range from {
 		x := place{from[k], n}
 		for range 32 {
-			d := f.trace.Define(x.l, x.n)
+			d := f.define(x.l, x.n)
 			if k == 0 {
 				first = append(first, place{d.Part, d.At})
 			} else if slices.ContainsFunc(first, func(y place) bool { return y.n == d.At && d.At >= 0 && y.l == d.Part }) {
