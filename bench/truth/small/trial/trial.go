@@ -136,16 +136,13 @@ func tryTwin(ctx context.Context, tool *ways.Tool, p *program.Program, v *Verdic
 // passed, where the program has arguments for one.
 func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug, dir string) (*ways.Failing, error) {
 	f := &ways.Failing{}
-	for range attempts {
-		path, err := record(ctx, tool, p.Failing, bug, filepath.Join(dir, "failing"))
+	for _, environment := range environments(p) {
+		path, err := record(ctx, tool, p.Failing, bug, filepath.Join(dir, "failing"), environment...)
 		if err != nil {
 			return nil, err
 		}
 		if path != "" && !passed(path) {
 			f.Recording = path
-			break
-		}
-		if !p.Concurrent() {
 			break
 		}
 	}
@@ -164,12 +161,21 @@ func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug
 	return f, nil
 }
 
+// environments are those of the attempts to record a failure. Fresh memory is 0 while a program is recorded; filled with another byte,
+// as docs/recording.md has it for such programs, it makes one fail that uses what it did not initialise.
+func environments(p *program.Program) [][]string {
+	if p.Concurrent() {
+		return make([][]string, attempts)
+	}
+	return [][]string{nil, {"DIAGNOSE_OPTIONS=fresh_byte=170"}}
+}
+
 // record records a run and returns the path of the recording; empty: there is none.
-func record(ctx context.Context, tool *ways.Tool, args []string, exe, dir string) (string, error) {
+func record(ctx context.Context, tool *ways.Tool, args []string, exe, dir string, environment ...string) (string, error) {
 	if err := limit.Empty(dir); err != nil {
 		return "", err
 	}
-	c := limit.Command{Path: tool.Path, Dir: dir, Time: runLimit, Interrupt: true, Env: []string{"XDG_CACHE_HOME=" + tool.Cache},
+	c := limit.Command{Path: tool.Path, Dir: dir, Time: runLimit, Interrupt: true, Env: append([]string{"XDG_CACHE_HOME=" + tool.Cache}, environment...),
 		Args: append([]string{"record", "--all", "--output", filepath.Join(dir, "recordings"), "--", exe}, args...)}
 	if _, err := limit.Run(ctx, c); err != nil {
 		return "", err
