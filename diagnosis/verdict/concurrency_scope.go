@@ -89,13 +89,10 @@ func (w *work) flowing() (list []watchtrace.Target) {
 	if r == nil {
 		return nil
 	}
-	for _, l := range r.Shared {
-		if len(list) == most {
-			break
-		}
-		list = append(list, w.targetAt(l.Addr, l.Size, ""))
+	for _, l := range r.Shared[:min(len(r.Shared), most)] {
+		list = append(list, w.targetsAt(l.Addr, l.Size, "")...)
 	}
-	return list
+	return list[:min(len(list), most)]
 }
 
 // handlerTargets are what the handlers write of the signals that came to a program of one

@@ -146,18 +146,24 @@ func (w *work) back(victims []victim, from beginning) error {
 // readTooEarly notes memory to which another thread stored something only after a bad value had been read there. Without a name, the
 // memory's own is taken.
 func (w *work) readTooEarly(addr evidence.Addr, size int, name string) {
-	w.overtaken = append(w.overtaken, w.targetAt(addr, size, name))
+	w.overtaken = append(w.overtaken, w.targetsAt(addr, size, name)...)
 }
 
-// targetAt is memory to watch. What the program calls it comes before the name that it is given.
-func (w *work) targetAt(addr evidence.Addr, size int, name string) watchtrace.Target {
+// targetsAt is memory to watch. What the program calls it comes before the name that it is given. An access of optimised code may be to
+// several members at once: each is one of them.
+func (w *work) targetsAt(addr evidence.Addr, size int, name string) []watchtrace.Target {
+	around := watchtrace.Around(w.Process, addr, size)
+	around = slices.DeleteFunc(around, func(t watchtrace.Target) bool { return t.Addr >= addr+evidence.Addr(size) })
 	t := watchtrace.Target{Name: name, Addr: addr, Size: size}
-	if around := watchtrace.Around(w.Process, addr, 1); len(around) == 1 && around[0].Addr == addr {
+	switch {
+	case len(around) > 1:
+		return around
+	case len(around) == 1 && around[0].Addr == addr:
 		t.Name, t.Type = around[0].Name, around[0].Type
-	} else if name == "" {
+	case name == "":
 		t.Name = w.nameOf(addr)
 	}
-	return t
+	return []watchtrace.Target{t}
 }
 
 // refuted reports whether the run failed as it did without what the cause says, in

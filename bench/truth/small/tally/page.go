@@ -18,7 +18,8 @@ parts that are chosen at random: the bug, carriers that take the bad value throu
 fails, and innocent work around them. The right answers are data that comes with the program: the lines of the bug. Where a sanitizer
 sees the bug, its first violation is right as well, and has to be at the intended lines: a program for which it is not is
 *unconfirmed* and not counted. Of a bug of threads two accesses of the bug are wanted. The twin is the same
-program without the bug; a recording of it must not be one of a failure. What the outcomes mean is in [truth.md](truth.md).
+program without the bug; a recording of it must not be one of a failure. A program of one thread that does not fail while it is
+recorded is recorded once more with fresh memory filled ([recording.md](recording.md)). What the outcomes mean is in [truth.md](truth.md).
 
 `
 
