@@ -38,9 +38,6 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		add(watchtrace.Suspects(w.Case.Scan))
 	}
 	p := w.Process
-	if level > 0 {
-		add(w.flowing())
-	}
 	if level > 0 && p.Failing >= 0 && p.Failing < len(p.Threads) {
 		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
@@ -72,6 +69,9 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 				add(w.scanned(&p.Threads[i], staticscan.Options{Depth: 1}))
 			}
 		}
+	}
+	if level > 0 {
+		add(w.flowing()) // what the code calls memory says more than the heap's name of it
 	}
 	if level == widest {
 		add(w.overtaken)
