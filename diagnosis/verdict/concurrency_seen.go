@@ -164,8 +164,8 @@ func (l *orderLook) state(unbroken []evidence.Addr) orderState {
 			return orderUnknown
 		}
 		absent = absent || a.at == 0
-		if a.at > 0 {
-			removed = removed || a.at < last.at && !a.unordered(last)
+		removed = removed || a.at > 0 && a.at < last.at && !a.unordered(last)
+		if a.at > last.at {
 			last = a
 		}
 	}

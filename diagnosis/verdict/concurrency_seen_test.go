@@ -21,6 +21,15 @@ func TestOrderState(t *testing.T) {
 	}
 	cut := look(1, 2)
 	cut.cut = true
+	// Two variables that one thread read, and another one stored to before and after.
+	pair := func(first, read, also, last int) *orderLook {
+		l := look(first, read, also, last)
+		for i, thread := range []uint32{2, 3, 3, 2} {
+			l.accesses[i].thread = thread
+		}
+		l.accesses[2].addr, l.accesses[3].addr = 0x20, 0x20
+		return l
+	}
 	for _, x := range []struct {
 		name     string
 		look     *orderLook
@@ -35,6 +44,9 @@ func TestOrderState(t *testing.T) {
 		{"too many stops", cut, nil, orderUnknown},
 		{"a trap was removed", look(1, 2), []evidence.Addr{pc}, orderUnknown},
 		{"no look", nil, nil, orderUnknown},
+		{"a pair", pair(1, 2, 3, 4), nil, orderKept},
+		{"a pair whose reads come the other way around", pair(1, 3, 2, 4), nil, orderKept},
+		{"a pair between whose reads the store comes", pair(1, 4, 2, 3), nil, orderRemoved},
 	} {
 		if got := x.look.state(x.unbroken); got != x.want {
 			t.Errorf("%s: %d, want %d", x.name, got, x.want)
