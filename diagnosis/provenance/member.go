@@ -36,11 +36,11 @@ func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 }
 
 // member is the array of a struct that memory operand k of step n means, and the storage of its index. The operand has the start of a
-// heap object in one register, the index in the other, and the constant leads to the array. nil: there is no such array.
+// heap object in one register, the index in the other, and the constant, if there is one, leads to the array. nil: there is no such array.
 func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
 	s := f.trace.Step(n)
 	o := &s.Inst.Operands[k].Memory
-	if !o.Base.General() || !o.Index.General() || o.Base == x86.RSP || o.Disp <= 0 || o.Segment != x86.SegNone {
+	if !o.Base.General() || !o.Index.General() || o.Base == x86.RSP || o.Disp < 0 || o.Segment != x86.SegNone {
 		return nil, index
 	}
 	for _, r := range [][2]x86.Reg{{o.Base, o.Index}, {o.Index, o.Base}} {
@@ -146,6 +146,9 @@ func (i *Image) findMember(at *ScopePoint, object *flow.Object, offset int64) (f
 				continue
 			}
 			target := v.Type.Elem()
+			if target != nil && offset == 0 && target.Kind() != debuginfo.KindStruct && at.mayLead(frame, v, object) {
+				return nil // the code may mean the object, and not its first member
+			}
 			if target == nil || !at.leads(frame, v, object) || target.Kind() != debuginfo.KindStruct || target.Size() <= offset || uint64(target.Size()) > object.Size {
 				continue // it says nothing of this memory
 			}
@@ -176,6 +179,12 @@ func (at *ScopePoint) leads(frame *value.Frame, v debuginfo.Variable, object *fl
 		return known && got == uint64(object.Addr)
 	}
 	return false
+}
+
+// mayLead reports whether a pointer variable leads to an object, as far as it is known where the variable is.
+func (at *ScopePoint) mayLead(frame *value.Frame, v debuginfo.Variable, object *flow.Object) bool {
+	_, err := value.Lives(frame, v)
+	return err != nil || at.leads(frame, v, object)
 }
 
 // mostNested bounds how deep structs are looked into.
