@@ -21,8 +21,9 @@ type Declared struct {
 	Single bool
 	// Static: it has static storage. The linker chooses its neighbours, and compilers do not access them together with it.
 	Static bool
-	// Member: it is an array of a struct on the heap. With another constant folded into the index, the code might mean another array there.
+	// Member: it is an array of a struct. The code might mean another one there, or the struct.
 	Member bool
+	typ    debuginfo.Type
 }
 
 // end is the address after it.
@@ -46,6 +47,9 @@ func (f *follower) declared(n, k int) *Declared {
 	}
 	for _, l := range f.pointers(n, k) {
 		if v := f.handedOver(l, n, user); v != nil {
+			if m := f.program.Elements(f.scopePoint(n), v); m != nil {
+				return m
+			}
 			return v
 		}
 	}
@@ -204,7 +208,7 @@ func global(s image.Symbol, addr evidence.Addr) *Declared {
 }
 
 func newDeclared(name string, addr evidence.Addr, t debuginfo.Type) *Declared {
-	return &Declared{Name: name, Addr: addr, Size: uint64(t.Size()), Single: t.Kind() != debuginfo.KindArray && t.Kind() != debuginfo.KindStruct}
+	return &Declared{Name: name, Addr: addr, Size: uint64(t.Size()), Single: t.Kind() != debuginfo.KindArray && t.Kind() != debuginfo.KindStruct, typ: t}
 }
 
 // bounded reports whether a variable has a size that the program cannot exceed.

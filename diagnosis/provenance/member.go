@@ -52,13 +52,17 @@ func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
 		if object == nil || object.Addr != start || object.Freed >= 0 && object.Freed < n || object.Mapped() || !f.program.Own(s.PC) {
 			continue
 		}
-		at := ScopePoint{PC: s.PC, Register: func(r x86.Reg) uint64 { return f.trace.Register(n, r) },
-			Word: func(a evidence.Addr) (uint64, bool) { return f.value(flow.Memory(a, 8), n) }}
-		if m = f.program.Member(&at, object, int64(o.Disp)); m != nil {
+		if m = f.program.Member(f.scopePoint(n), object, int64(o.Disp)); m != nil {
 			return m, flow.Register(s.Thread, r[1], 8)
 		}
 	}
 	return nil, index
+}
+
+// scopePoint is where the program was before step n.
+func (f *follower) scopePoint(n int) *ScopePoint {
+	return &ScopePoint{PC: f.trace.Step(n).PC, Register: func(r x86.Reg) uint64 { return f.trace.Register(n, r) },
+		Word: func(a evidence.Addr) (uint64, bool) { return f.value(flow.Memory(a, 8), n) }}
 }
 
 // overran replaces the end of a way at a word of a heap object that several steps wrote in parts by the first access outside of an array of
@@ -120,6 +124,55 @@ func (i *Image) Member(at *ScopePoint, object *flow.Object, offset int64) *Decla
 }
 
 func (i *Image) findMember(at *ScopePoint, object *flow.Object, offset int64) (found *Declared) {
+	for _, v := range i.pointersAt(at) {
+		target := v.Type.Elem()
+		if offset == 0 && (target == nil || target.Kind() != debuginfo.KindStruct) && v.mayLead(object.Addr, object.Size) {
+			return nil // the code may mean the object, and not its first member
+		}
+		if target == nil || !v.leads(object.Addr, object.Size) || target.Kind() != debuginfo.KindStruct || target.Size() <= offset || uint64(target.Size()) > object.Size {
+			continue // it says nothing of this memory
+		}
+		name, array := arrayAt(target, offset, 0)
+		if array == nil || offset+array.Size() == target.Size() && object.Size > uint64(target.Size()) {
+			return nil // it may be meant to have more elements than declared
+		}
+		if size := uint64(array.Size()); found == nil || found.Size < size {
+			found = &Declared{Name: v.Name + "->" + name, Addr: object.Addr + evidence.Addr(offset), Size: size, Member: true}
+		}
+	}
+	return found
+}
+
+// Elements implements Program. Code that goes through bytes may mean all of the struct, whatever its first member is.
+func (i *Image) Elements(at *ScopePoint, v *Declared) (found *Declared) {
+	if v.typ == nil || v.typ.Kind() != debuginfo.KindStruct {
+		return nil
+	}
+	name, array := arrayAt(v.typ, 0, 0)
+	if array == nil || array.Elem() == nil || array.Elem().Size() <= 1 {
+		return nil
+	}
+	for _, p := range i.pointersAt(at) {
+		switch target := p.Type.Elem(); {
+		case !p.mayLead(v.Addr, v.Size):
+		case target == nil || target.Kind() != array.Elem().Kind() || target.Size() != array.Elem().Size():
+			return nil // the code may mean something else there
+		case p.leads(v.Addr, v.Size):
+			found = &Declared{Name: v.Name + "." + name, Addr: v.Addr, Size: uint64(array.Size()), Member: true}
+		}
+	}
+	return found
+}
+
+// scopedPointer is a pointer variable in scope at a place.
+type scopedPointer struct {
+	debuginfo.Variable
+	at    *ScopePoint
+	frame *value.Frame
+}
+
+// pointersAt are the pointer variables in scope at a place; none if they are not all known.
+func (i *Image) pointersAt(at *ScopePoint) (list []scopedPointer) {
 	module := i.process.ModuleAt(at.PC)
 	if module == nil {
 		return nil
@@ -129,11 +182,8 @@ func (i *Image) findMember(at *ScopePoint, object *flow.Object, offset int64) (f
 		return nil
 	}
 	calls, err := info.CallsAt(module.LinkAddr(at.PC))
-	if err != nil {
-		return nil
-	}
 	frame := i.frame(at.PC, at.Register, module)
-	if frame == nil {
+	if err != nil || frame == nil {
 		return nil
 	}
 	for _, call := range calls {
@@ -142,77 +192,65 @@ func (i *Image) findMember(at *ScopePoint, object *flow.Object, offset int64) (f
 			return nil
 		}
 		for _, v := range vars {
-			if v.Type == nil || v.Type.Kind() != debuginfo.KindPointer {
-				continue
-			}
-			target := v.Type.Elem()
-			if target != nil && offset == 0 && target.Kind() != debuginfo.KindStruct && at.mayLead(frame, v, object) {
-				return nil // the code may mean the object, and not its first member
-			}
-			if target == nil || !at.leads(frame, v, object) || target.Kind() != debuginfo.KindStruct || target.Size() <= offset || uint64(target.Size()) > object.Size {
-				continue // it says nothing of this memory
-			}
-			name, size, begins := arrayAt(target, offset, 0)
-			if !begins || offset+size == target.Size() && object.Size > uint64(target.Size()) {
-				return nil // it may be meant to have more elements than declared
-			}
-			if found == nil || found.Size < uint64(size) {
-				found = &Declared{Name: v.Name + "->" + name, Addr: object.Addr + evidence.Addr(offset), Size: uint64(size), Member: true}
+			if v.Type != nil && v.Type.Kind() == debuginfo.KindPointer {
+				list = append(list, scopedPointer{v, at, frame})
 			}
 		}
 	}
-	return found
+	return list
 }
 
-// leads reports whether a pointer variable leads to an object. Optimised code may keep the pointer where the debug information
-// does not say; then the size of what it points to has to be the object's.
-func (at *ScopePoint) leads(frame *value.Frame, v debuginfo.Variable, object *flow.Object) bool {
-	l, err := value.Lives(frame, v)
+// leads reports whether a pointer variable leads to memory with a start and a size. Optimised code may keep the pointer where the debug
+// information does not say; then the size of what it points to has to be the memory's.
+func (p *scopedPointer) leads(addr evidence.Addr, size uint64) bool {
+	l, err := value.Lives(p.frame, p.Variable)
 	switch {
 	case err != nil:
-		return uint64(v.Type.Elem().Size()) == object.Size
+		return uint64(p.Type.Elem().Size()) == size
 	case l.InRegister:
-		got, known := frame.Registers.Get(l.Register)
-		return known && got == uint64(object.Addr)
+		got, known := p.frame.Registers.Get(l.Register)
+		return known && got == uint64(addr)
 	case l.InMemory:
-		got, known := at.Word(l.Addr)
-		return known && got == uint64(object.Addr)
+		got, known := p.at.Word(l.Addr)
+		return known && got == uint64(addr)
 	}
 	return false
 }
 
-// mayLead reports whether a pointer variable leads to an object, as far as it is known where the variable is.
-func (at *ScopePoint) mayLead(frame *value.Frame, v debuginfo.Variable, object *flow.Object) bool {
-	_, err := value.Lives(frame, v)
-	return err != nil || at.leads(frame, v, object)
+// mayLead reports whether a pointer variable leads to memory, as far as it is known where the variable is.
+func (p *scopedPointer) mayLead(addr evidence.Addr, size uint64) bool {
+	_, err := value.Lives(p.frame, p.Variable)
+	return err != nil || p.leads(addr, size)
 }
 
 // mostNested bounds how deep structs are looked into.
 const mostNested = 8
 
-// arrayAt is the outermost array of a struct that an offset is in. begins: the offset is its start, no union has it, and it has a fixed number
-// of elements.
-func arrayAt(t debuginfo.Type, offset int64, depth int) (name string, size int64, begins bool) {
+// arrayAt is the outermost array of a struct that begins at an offset, with its name; nil: there is none, it is in a union, or it has no fixed
+// number of elements.
+func arrayAt(t debuginfo.Type, offset int64, depth int) (name string, array debuginfo.Type) {
 	for _, m := range t.Members() {
 		if m.Type == nil || m.BitSize > 0 || offset < m.Offset || offset >= m.Offset+m.Type.Size() {
 			continue
 		}
 		switch m.Type.Kind() {
 		case debuginfo.KindArray:
-			return m.Name, m.Type.Size(), offset == m.Offset && m.Type.Count() > 1
+			if offset == m.Offset && m.Type.Count() > 1 {
+				return m.Name, m.Type
+			}
 		case debuginfo.KindStruct:
 			if depth == mostNested {
-				return "", 0, false
+				return "", nil
 			}
-			name, size, begins = arrayAt(m.Type, offset-m.Offset, depth+1)
+			name, array = arrayAt(m.Type, offset-m.Offset, depth+1)
 			if m.Name != "" && !m.Base {
 				name = m.Name + "." + name
 			}
-			return name, size, begins
+			return name, array
 		}
-		return "", 0, false
+		return "", nil
 	}
-	return "", 0, false
+	return "", nil
 }
 
 // frame is that of a function at a place; nil: its start is not known.

@@ -33,6 +33,9 @@ type Program interface {
 	// Member is the array that begins at an offset of the struct which is at the start of a heap object, if a pointer variable in scope leads
 	// to it; nil: there is none, or it may have more elements than it declares.
 	Member(at *ScopePoint, object *flow.Object, offset int64) *Declared
+	// Elements is the array that is the first member of a variable, if each pointer variable in scope that may lead there is one to elements of
+	// such an array, and one does; nil: the code may mean all of the variable.
+	Elements(at *ScopePoint, v *Declared) *Declared
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the
