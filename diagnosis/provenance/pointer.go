@@ -256,6 +256,9 @@ func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind L
 		}
 	}
 	op := f.trace.Step(d.At).Inst.Op
+	if k, ok = f.filled(op, v); ok {
+		return k, Computed, true
+	}
 	switch first, second := f.points(v[0], d.At) && from[0].Size == 8, f.points(v[1], d.At) && from[1].Size == 8; {
 	case first && second:
 		return 0, 0, false

@@ -129,6 +129,8 @@ type follower struct {
 	start int
 	// past: the first value is followed past a branch that found it to be 0.
 	past bool
+	// bits are those of the value that count: code took them out of a word, which may hold other numbers as well.
+	bits uint64
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
@@ -197,7 +199,7 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 
 // follow goes back from bytes as they are before step n.
 func (f *follower) follow(l flow.Location, n int) {
-	f.counts, f.start = map[evidence.Addr][]int{}, n
+	f.counts, f.start, f.bits = map[evidence.Addr][]int{}, n, allBits
 	for i := range mostSteps {
 		if v, known := f.value(l, n); known && len(f.counts) == 0 {
 			f.used = &v
@@ -223,6 +225,9 @@ func (f *follower) follow(l flow.Location, n int) {
 		}
 		if f.wholeWord(l, d) {
 			f.pieced = 0
+		}
+		if d.Part != l {
+			f.bits = allBits
 		}
 		if l, n, more = f.step(d, n); !more {
 			return
@@ -292,9 +297,14 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		f.end(Constant, d.At)
 		return l, 0, false
 	case d.Kind == flow.Copied:
+		if d.From[0].Off != d.Part.Off {
+			f.bits = allBits
+		}
 		return d.From[0], d.At, true
 	}
-	return f.computed(d)
+	l, n, more = f.computed(d)
+	f.bits = f.countedBits(d, l, f.bits)
+	return l, n, more
 }
 
 // misled continues with the pointer by which step used read memory that the program had not stored to, if a part of the pointer had been

@@ -2,7 +2,7 @@
 //
 // FLAGS: -O2
 // ENDS: SIGSEGV
-// WAY: undecided in set_row
+// WAY: returned in moment
 #include <cstdio>
 #include <ctime>
 struct Entry { unsigned long open : 5, row : 40, dirty : 1, rest : 18; };

@@ -2,7 +2,7 @@
 //
 // FLAGS: -O0
 // ENDS: SIGSEGV
-// WAY: undecided in main
+// WAY: returned in moment
 #include <stdio.h>
 #include <time.h>
 static struct { unsigned kind : 3, value : 28, last : 1; } flags;
