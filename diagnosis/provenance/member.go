@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"slices"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image"
@@ -164,15 +166,20 @@ func (i *Image) Elements(at *ScopePoint, v *Declared) (found *Declared) {
 	return found
 }
 
-// scopedPointer is a pointer variable in scope at a place.
-type scopedPointer struct {
+// scopedVariable is a variable in scope at a place.
+type scopedVariable struct {
 	debuginfo.Variable
 	at    *ScopePoint
 	frame *value.Frame
 }
 
 // pointersAt are the pointer variables in scope at a place; none if they are not all known.
-func (i *Image) pointersAt(at *ScopePoint) (list []scopedPointer) {
+func (i *Image) pointersAt(at *ScopePoint) []scopedVariable {
+	return slices.DeleteFunc(i.variablesAt(at), func(v scopedVariable) bool { return v.Type.Kind() != debuginfo.KindPointer })
+}
+
+// variablesAt are the variables in scope at a place; none if they are not all known.
+func (i *Image) variablesAt(at *ScopePoint) (list []scopedVariable) {
 	module := i.process.ModuleAt(at.PC)
 	if module == nil {
 		return nil
@@ -192,8 +199,8 @@ func (i *Image) pointersAt(at *ScopePoint) (list []scopedPointer) {
 			return nil
 		}
 		for _, v := range vars {
-			if v.Type != nil && v.Type.Kind() == debuginfo.KindPointer {
-				list = append(list, scopedPointer{v, at, frame})
+			if v.Type != nil {
+				list = append(list, scopedVariable{v, at, frame})
 			}
 		}
 	}
@@ -202,7 +209,7 @@ func (i *Image) pointersAt(at *ScopePoint) (list []scopedPointer) {
 
 // leads reports whether a pointer variable leads to memory with a start and a size. Optimised code may keep the pointer where the debug
 // information does not say; then the size of what it points to has to be the memory's.
-func (p *scopedPointer) leads(addr evidence.Addr, size uint64) bool {
+func (p *scopedVariable) leads(addr evidence.Addr, size uint64) bool {
 	l, err := value.Lives(p.frame, p.Variable)
 	switch {
 	case err != nil:
@@ -218,7 +225,7 @@ func (p *scopedPointer) leads(addr evidence.Addr, size uint64) bool {
 }
 
 // mayLead reports whether a pointer variable leads to memory, as far as it is known where the variable is.
-func (p *scopedPointer) mayLead(addr evidence.Addr, size uint64) bool {
+func (p *scopedVariable) mayLead(addr evidence.Addr, size uint64) bool {
 	_, err := value.Lives(p.frame, p.Variable)
 	return err != nil || p.leads(addr, size)
 }

@@ -246,6 +246,9 @@ func (f *follower) address(n, k int) {
 	}
 }
 
+// much is by how many times one of two numbers is larger than the other, of which a third was made, if it counts as most of that.
+const much = 16
+
 // wrong chooses between two operands of a computation: of a pointer and an offset the offset, of two
 // numbers the one that most of the result is made of.
 func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind LinkKind, ok bool) {
@@ -270,7 +273,6 @@ func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind L
 	if op != "add" && op != "lea" && op != "imul" && op != "sub" {
 		return 0, 0, false
 	}
-	const much = 16
 	a, b := magnitude(v[0], from[0].Size), magnitude(v[1], from[1].Size)
 	switch {
 	case a/much > b:

@@ -181,7 +181,7 @@ func (s *slice) take(x wanted) {
 		s.others = true
 		return
 	}
-	s.brokenAt(d.At)
+	s.brokenAt(d)
 	masked := x.masked || d.Kind == flow.Computed && masks(step.Inst)
 	for _, from := range d.From {
 		s.near = append(s.near, wanted{l: from, n: d.At, masked: masked})
@@ -235,7 +235,7 @@ func (s *slice) constant(d flow.Definition, x wanted) {
 	if x.l.Space == transfer.General && x.l.Off > 0 {
 		return // it extends the value of the lower bytes
 	}
-	s.brokenAt(d.At)
+	s.brokenAt(d)
 	kept := s.frames.spared(d.At, x.n, writer(step.Inst, d.Part))
 	for _, at := range kept {
 		s.branch(at)
@@ -313,17 +313,20 @@ func (s *slice) unsetAt(x wanted, d flow.Definition) bool {
 	return true
 }
 
-// brokenAt notes the accesses of a step that break a rule.
-func (s *slice) brokenAt(n int) {
-	inst := s.trace.Step(n).Inst
+// brokenAt notes the accesses by which a definition was made, if they break a rule.
+func (s *slice) brokenAt(d flow.Definition) {
+	inst := s.trace.Step(d.At).Inst
 	for k := range inst.Operands {
 		o := &inst.Operands[k]
 		if !o.IsMemory || o.Access == "" || o.Implicit {
 			continue
 		}
-		if s.way = (&Way{}); s.access(n, k) {
+		if s.way = (&Way{}); s.access(d.At, k) {
 			s.out.Broken = append(s.out.Broken, s.way)
 		}
+	}
+	if s.way = (&Way{}); s.overfilled(d) {
+		s.out.Broken = append(s.out.Broken, s.way)
 	}
 }
 

@@ -36,6 +36,9 @@ type Program interface {
 	// Elements is the array that is the first member of a variable, if each pointer variable in scope that may lead there is one to elements of
 	// such an array, and one does; nil: the code may mean all of the variable.
 	Elements(at *ScopePoint, v *Declared) *Declared
+	// Field is the array, other than the last member, that begins at an address in a struct: one to whose start, base, a pointer variable in
+	// scope leads, or a variable in scope; nil: none is known.
+	Field(at *ScopePoint, base, addr evidence.Addr) *Declared
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the
@@ -370,7 +373,7 @@ func (f *follower) broken(d flow.Definition) bool {
 			return true
 		}
 	}
-	return false
+	return f.overfilled(d)
 }
 
 // unset ends the way at memory of a stack whose frame has returned between the store of its value and its use; or at memory
@@ -434,6 +437,11 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		f.end(Constant, d.At)
 		return l, 0, false
 	case 1:
+		if v, mostly := f.mostlyConstant(d, from[0]); mostly {
+			f.way.Value = &v
+			f.end(Constant, d.At)
+			return l, 0, false
+		}
 		f.link(Computed, d.At, d.Part)
 		return from[0], d.At, true
 	case 2:
@@ -456,6 +464,23 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		f.end(Undecided, d.At)
 	}
 	return l, 0, false
+}
+
+// mostlyConstant reports whether a step made the most of a number by adding a constant of the code to another one. Addresses are larger than
+// the numbers that this is asked of: a constant may lead from a bad pointer to a member.
+func (f *follower) mostlyConstant(d flow.Definition, from flow.Location) (v uint64, mostly bool) {
+	const number = 4
+	inst := f.trace.Step(d.At).Inst
+	if d.Part.Size > number || !increments(inst) {
+		return 0, false
+	}
+	before, known := f.value(from, d.At)
+	v, also := f.value(d.Part, d.At+1)
+	if !known || !also {
+		return 0, false
+	}
+	before = low64(before, d.Part.Size)
+	return v, magnitude(v-before, d.Part.Size)/much > magnitude(before, d.Part.Size)
 }
 
 // either follows both operands of step n, and continues on the way that ends at an access that broke a rule, if the other way does not;
