@@ -11,8 +11,7 @@ import (
 	"diagnose/image/x86"
 )
 
-// beside ends the way at an access outside of the array of a struct that its code means, and inside of the heap object that the
-// struct is.
+// beside ends the way at an access outside of the array of a struct that its code means. Of a heap object it is one inside of the object.
 func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 	m, index := f.member(n, k)
 	if m == nil {
@@ -37,8 +36,8 @@ func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 	return true
 }
 
-// member is the array of a struct that memory operand k of step n means, and the storage of its index. The operand has the start of a
-// heap object in one register, the index in the other, and the constant, if there is one, leads to the array. nil: there is no such array.
+// member is the array of a struct that memory operand k of step n means, and the storage of its index. The operand has the start of the
+// struct in one register, the index in the other, and the constant, if there is one, leads to the array. nil: there is no such array.
 func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
 	s := f.trace.Step(n)
 	o := &s.Inst.Operands[k].Memory
@@ -50,15 +49,24 @@ func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
 		if start < low || r[0] == o.Index && o.Scale != 1 {
 			continue
 		}
-		object := f.trace.ObjectAt(start, n)
-		if object == nil || object.Addr != start || object.Freed >= 0 && object.Freed < n || object.Mapped() || !f.program.Own(s.PC) {
+		size, known := f.structAt(start, n)
+		if !known || !f.program.Own(s.PC) {
 			continue
 		}
-		if m = f.program.Member(f.scopePoint(n), object, int64(o.Disp)); m != nil {
+		if m = f.program.Member(f.scopePoint(n), start, size, int64(o.Disp)); m != nil {
 			return m, flow.Register(s.Thread, r[1], 8)
 		}
 	}
 	return nil, index
+}
+
+// structAt reports whether a struct may begin at an address, before step n: a heap object, whose size it is, or other memory, with a size of 0.
+func (f *follower) structAt(start evidence.Addr, n int) (size uint64, ok bool) {
+	object := f.trace.ObjectAt(start, n)
+	if object == nil {
+		return 0, f.program.Mapped(start)
+	}
+	return object.Size, object.Addr == start && (object.Freed < 0 || object.Freed >= n) && !object.Mapped()
 }
 
 // scopePoint is where the program was before step n.
@@ -105,19 +113,19 @@ type ScopePoint struct {
 
 // memberAt is a question to Member.
 type memberAt struct {
-	pc, object evidence.Addr
-	offset     int64
+	pc, start evidence.Addr
+	offset    int64
 }
 
 // mostMembers bounds the answers of Member that are kept.
 const mostMembers = 1 << 16
 
 // Member implements Program.
-func (i *Image) Member(at *ScopePoint, object *flow.Object, offset int64) *Declared {
-	key := memberAt{at.PC, object.Addr, offset}
+func (i *Image) Member(at *ScopePoint, start evidence.Addr, size uint64, offset int64) *Declared {
+	key := memberAt{at.PC, start, offset}
 	m, known := i.members[key]
 	if !known {
-		m = i.findMember(at, object, offset)
+		m = i.findMember(at, start, size, offset)
 		if len(i.members) < mostMembers {
 			i.members[key] = m
 		}
@@ -125,21 +133,21 @@ func (i *Image) Member(at *ScopePoint, object *flow.Object, offset int64) *Decla
 	return m
 }
 
-func (i *Image) findMember(at *ScopePoint, object *flow.Object, offset int64) (found *Declared) {
+func (i *Image) findMember(at *ScopePoint, start evidence.Addr, size uint64, offset int64) (found *Declared) {
 	for _, v := range i.pointersAt(at) {
 		target := v.Type.Elem()
-		if offset == 0 && (target == nil || target.Kind() != debuginfo.KindStruct) && v.mayLead(object.Addr, object.Size) {
-			return nil // the code may mean the object, and not its first member
+		if offset == 0 && (target == nil || target.Kind() != debuginfo.KindStruct) && v.mayLead(start, size) {
+			return nil // the code may mean all of the memory, and not the first member
 		}
-		if target == nil || !v.leads(object.Addr, object.Size) || target.Kind() != debuginfo.KindStruct || target.Size() <= offset || uint64(target.Size()) > object.Size {
+		if target == nil || !v.leads(start, size) || target.Kind() != debuginfo.KindStruct || target.Size() <= offset || size > 0 && uint64(target.Size()) > size {
 			continue // it says nothing of this memory
 		}
 		name, array := arrayAt(target, offset, 0)
-		if array == nil || offset+array.Size() == target.Size() && object.Size > uint64(target.Size()) {
+		if array == nil || offset+array.Size() == target.Size() && size != uint64(target.Size()) {
 			return nil // it may be meant to have more elements than declared
 		}
-		if size := uint64(array.Size()); found == nil || found.Size < size {
-			found = &Declared{Name: v.Name + "->" + name, Addr: object.Addr + evidence.Addr(offset), Size: size, Member: true}
+		if bytes := uint64(array.Size()); found == nil || found.Size < bytes {
+			found = &Declared{Name: v.Name + "->" + name, Addr: start + evidence.Addr(offset), Size: bytes, Member: true}
 		}
 	}
 	return found

@@ -30,9 +30,9 @@ type Program interface {
 	Static(addr evidence.Addr) *Declared
 	// Declared is the variable in scope at a place of the program that begins at an address; nil: none is known.
 	Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr evidence.Addr) *Declared
-	// Member is the array that begins at an offset of the struct which is at the start of a heap object, if a pointer variable in scope leads
-	// to it; nil: there is none, or it may have more elements than it declares.
-	Member(at *ScopePoint, object *flow.Object, offset int64) *Declared
+	// Member is the array that begins at an offset of the struct at an address, if a pointer variable in scope leads to it; nil: there is none,
+	// or it may have more elements than it declares. size is that of the heap object that begins there, 0 for other memory.
+	Member(at *ScopePoint, start evidence.Addr, size uint64, offset int64) *Declared
 	// Elements is the array that is the first member of a variable, if each pointer variable in scope that may lead there is one to elements of
 	// such an array, and one does; nil: the code may mean all of the variable.
 	Elements(at *ScopePoint, v *Declared) *Declared

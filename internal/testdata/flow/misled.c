@@ -20,8 +20,10 @@ static void weigh(struct part *p) { printf("%ld\n", p->weight); }
 
 __attribute__((noinline)) static void name(struct box *b)
 {
+	char *to = b->name;
+
 	for (int i = 0; i < length; i++)
-		b->name[i] = 16;
+		to[i] = 16;
 }
 
 __attribute__((noinline)) static void use(struct box *b) { b->content->use(b->content); }
