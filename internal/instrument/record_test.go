@@ -88,15 +88,19 @@ type lost struct {
 	counter, exact evidence.Addr
 	first          eventlog.Preemption // of the thread that yields first, at its first point
 	begin, end     uint64              // positions: both have begun, one has ended
+	counted        uint64              // what the counter was when the recorded run ended
 }
 
+// allCounted is the counter if no thread lost what the other one wrote.
+const allCounted = 20
+
 // recordLost records until both threads were between their events at once, which
-// a machine under load may prevent.
+// a machine under load may prevent, and until none lost what the other one wrote.
 func recordLost(t *testing.T, compiler string) *lost {
 	t.Helper()
 	exe := instrumented(t, compiler, filepath.Join(programs, "lost.c"), "-O1")
 	for range 20 {
-		if l := openLost(t, recordtest.RecordProgram(t, exe, nil, "", "exit 0").Dir); l.begin < l.end {
+		if l := openLost(t, recordtest.RecordProgram(t, exe, nil, "", "exit 0").Dir); l.begin < l.end && l.counted == allCounted {
 			return l
 		}
 	}
@@ -124,6 +128,11 @@ func openLost(t *testing.T, dir string) *lost {
 		}
 		*at = s.Addr
 	}
+	p := make([]byte, 8)
+	if n, err := core.ReadMemory(l.counter, p); err != nil || n < len(p) {
+		t.Fatalf("the counter in the core: %d bytes, %v", n, err)
+	}
+	l.counted = binary.LittleEndian.Uint64(p)
 	position := uint64(0)
 	for e, err := range l.rec.Log.Ordered() {
 		if err != nil {
