@@ -71,7 +71,7 @@ func (b *bench) ways() []ways.Way {
 // package cannot be had, or the seed makes another bug now.
 func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*mutant.Workshop) (*mutant.Kept, error) {
 	k, known, err := b.store.LoadMutant(e.ID, e.Digest)
-	if err != nil || known && (k == nil || k.Answered()) {
+	if err != nil || known && (k == nil || k.Answered() && k.Answer.Operators == b.operatorsCode) {
 		return k, err
 	}
 	w, opened := makers[e.Package]
@@ -93,10 +93,17 @@ func (b *bench) kept(ctx context.Context, e store.Entry, makers map[string]*muta
 		fmt.Fprintf(os.Stderr, "truth: %s: the seed makes another bug now; search again\n", e.ID)
 		return nil, nil
 	}
-	if known { // it was made before all sanitizers were asked
-		return k, errors.Join(w.Again(ctx, m, k), b.store.SaveMutant(k.ID, e.Digest, k, ""))
+	if !known {
+		return b.make(ctx, w, m)
 	}
-	return b.make(ctx, w, m)
+	if !k.Answered() { // it was made before all sanitizers were asked
+		err = w.Again(ctx, m, k)
+	}
+	k.Bug = m.Bug
+	if k.Answer.Accept(m, b.operatorsCode) {
+		err = errors.Join(err, b.store.DropResults(k.ID))
+	}
+	return k, errors.Join(err, b.store.SaveMutant(k.ID, e.Digest, k, ""))
 }
 
 // parted says whether the branches at which the run left the way of those that pass name the bug.

@@ -67,15 +67,17 @@ func main() {
 
 // bench is what all steps use.
 type bench struct {
-	options  *options
-	store    *store.Store
-	archive  *source.Archive
-	folders  mutant.Folders
-	tool     ways.Tool
-	code     *store.Code
-	progress *progress
-	list     []store.Entry
-	until    time.Time
+	options *options
+	store   *store.Store
+	archive *source.Archive
+	folders mutant.Folders
+	tool    ways.Tool
+	code    *store.Code
+	// operatorsCode is the state of the code that makes bugs.
+	operatorsCode string
+	progress      *progress
+	list          []store.Entry
+	until         time.Time
 }
 
 func run(ctx context.Context, o *options) error {
@@ -131,7 +133,8 @@ func open(ctx context.Context, o *options) (*bench, error) {
 	if b.code, err = store.ReadCode(ctx, o.root); err != nil {
 		return nil, err
 	}
-	return b, nil
+	b.operatorsCode, err = store.ReadOperators(ctx, o.root)
+	return b, err
 }
 
 // selected are the entries of the packages that are asked for.

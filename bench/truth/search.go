@@ -151,5 +151,8 @@ func (b *bench) make(ctx context.Context, w *mutant.Workshop, m *mutant.Mutant) 
 	} else {
 		b.progress.note("%s: %s", m.ID, drop)
 	}
+	if k != nil {
+		k.Answer.Accept(m, b.operatorsCode)
+	}
 	return k, b.store.SaveMutant(m.ID, digest, k, drop)
 }

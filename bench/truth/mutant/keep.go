@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/limit"
@@ -26,6 +27,18 @@ type Answer struct {
 	Objects []string `json:"objects,omitempty"`
 	// Unsignalled is what threads wait for in vain, where the bug is a signal that was taken out; empty: it is another.
 	Unsignalled string `json:"unsignalled,omitempty"`
+	// Operators is the state of the code that said so: store.ReadOperators.
+	Operators string `json:"operators,omitempty"`
+}
+
+// Accept takes from a mutant what answers its operator accepts, as the code that makes bugs has it now. It reports whether others were accepted
+// before.
+func (a *Answer) Accept(m *Mutant, operators string) (changed bool) {
+	now := *a
+	now.File, now.Root, now.Objects, now.Unsignalled, now.Operators = m.File, m.Bug.Root, m.Bug.Objects, m.Bug.Unsignalled, operators
+	changed = now.File != a.File || !slices.Equal(now.Root, a.Root) || !slices.Equal(now.Objects, a.Objects) || now.Unsignalled != a.Unsignalled
+	*a = now
+	return changed
 }
 
 // Kept is a mutant that fails on an input.
@@ -103,7 +116,8 @@ func (w *Workshop) Make(ctx context.Context, m *Mutant, program string) (_ *Kept
 	if err := w.change(ctx, w.checked, m); err != nil {
 		return nil, NotCompiled, ignoreBuild(err)
 	}
-	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m, Answer: Answer{File: m.File, Root: m.Bug.Root, Objects: m.Bug.Objects, Unsignalled: m.Bug.Unsignalled}}}
+	t := &trial{Workshop: w, plain: plain, kept: &Kept{Mutant: *m}}
+	t.kept.Answer.Accept(m, "")
 	t.inputs, t.rest, t.kept.Passing = w.reaching(m)
 	if drop, err := t.suspect(ctx); err != nil || drop != "" {
 		return nil, drop, err

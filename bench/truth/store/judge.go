@@ -41,13 +41,7 @@ type listed struct {
 
 // ReadCode reads the state of the code of a checkout.
 func ReadCode(ctx context.Context, root string) (*Code, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-json=Dir,ImportPath,Standard,GoFiles,EmbedFiles,CgoFiles,Module"}, judges...)...)
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("store: go list: %w", err)
-	}
-	hash, err := hashPackages(out)
+	hash, err := hashOf(ctx, root, judge, judges...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +56,30 @@ func ReadCode(ctx context.Context, root string) (*Code, error) {
 	return &Code{hash, commit}, err
 }
 
+// judge reports whether a package is one of those that judge. A new program or operator does not change a judgement.
+func judge(p *listed) bool {
+	return !p.Standard && (!strings.HasPrefix(p.ImportPath, "diagnose/bench/") || p.ImportPath == scorer)
+}
+
+// ReadOperators hashes the content of the package that makes bugs, and says what answers to them are accepted.
+func ReadOperators(ctx context.Context, root string) (string, error) {
+	return hashOf(ctx, root, func(p *listed) bool { return p.ImportPath == operators }, "./"+strings.TrimPrefix(operators, "diagnose/"))
+}
+
+// operators is the package that makes bugs.
+const operators = "diagnose/bench/truth/inject"
+
+// hashOf hashes those that count of some packages and all that they need.
+func hashOf(ctx context.Context, root string, counts func(*listed) bool, packages ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-json=Dir,ImportPath,Standard,GoFiles,EmbedFiles,CgoFiles,Module"}, packages...)...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("store: go list: %w", err)
+	}
+	return hashPackages(out, counts)
+}
+
 func git(ctx context.Context, root string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
 	if err != nil {
@@ -70,8 +88,8 @@ func git(ctx context.Context, root string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// hashPackages hashes the files of our packages and the versions of the others.
-func hashPackages(list []byte) (string, error) {
+// hashPackages hashes the files of our packages that count and the versions of the others.
+func hashPackages(list []byte, counts func(*listed) bool) (string, error) {
 	sum := sha256.New()
 	for decoder := json.NewDecoder(bytes.NewReader(list)); ; {
 		var p listed
@@ -80,8 +98,8 @@ func hashPackages(list []byte) (string, error) {
 		} else if err != nil {
 			return "", fmt.Errorf("store: go list: %w", err)
 		}
-		if p.Standard || strings.HasPrefix(p.ImportPath, "diagnose/bench/") && p.ImportPath != scorer {
-			continue // a new program or operator does not change a judgement
+		if !counts(&p) {
+			continue
 		}
 		if p.Module != nil && p.Module.Version != "" {
 			fmt.Fprintln(sum, p.ImportPath, p.Module.Version)

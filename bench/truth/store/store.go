@@ -2,7 +2,9 @@ package store
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,6 +97,16 @@ func (s *Store) LoadResult(id mutant.ID, way ways.Way) (*Result, error) {
 	}
 	r.ID = id
 	return &r, nil
+}
+
+// DropResults removes the results of a mutant: other answers are accepted now.
+func (s *Store) DropResults(id mutant.ID) error {
+	for _, way := range ways.All {
+		if err := os.Remove(s.result(id, way)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return nil
 }
 
 // SaveReport keeps a report for people to read, unless it is of the hold-out.

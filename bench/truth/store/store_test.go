@@ -132,6 +132,24 @@ func TestHoldOutTellsNothing(t *testing.T) {
 	if got, err := s.LoadResult(id, ways.Agent); err != nil || got != nil {
 		t.Errorf("another way: %+v, %v", got, err)
 	}
+	if err := s.DropResults(id); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.LoadResult(id, ways.Core); err != nil || got != nil {
+		t.Errorf("a result that was dropped: %+v, %v", got, err)
+	}
+}
+
+// TestReadOperators: the hash is of the package that makes bugs, and of no other.
+func TestReadOperators(t *testing.T) {
+	first, err := ReadOperators(t.Context(), "../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := ReadCode(t.Context(), "../../..")
+	if err != nil || first == "" || code.Hash == first {
+		t.Errorf("%q, %+v, %v", first, code, err)
+	}
 }
 
 func TestHashPackages(t *testing.T) {
@@ -147,7 +165,7 @@ func TestHashPackages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := hashPackages(append(list, list...))
+		h, err := hashPackages(append(list, list...), judge)
 		if err != nil {
 			t.Fatal(err)
 		}
