@@ -79,7 +79,7 @@ func TestTakenFollows(t *testing.T) {
 		// test rdi, rdi; je +0; xor edi, edi; mov rax, rdi
 		{"0 written over what was found to be 0", "4885ff740031ff4889f8c3", []step{at(0, rdi, 0), at(3, rdi, 0), at(5, rdi, 0), at(7, rdi, 0), at(10, rax, 0)}, false, evidence.OriginArgument, 0, 0, 0},
 		// test rsi, rsi; je +0; xor edi, edi; mov rax, rdi
-		{"0 behind a look at another", "4885f6740031ff4889f8c3", []step{at(0, rdi, 0), at(3, rdi, 0), at(5, rdi, 0), at(7, rdi, 0), at(10, rax, 0)}, false, evidence.OriginConstant, 2, 0, 0},
+		{"0 after a look at another", "4885f6740031ff4889f8c3", []step{at(0, rdi, 0), at(3, rdi, 0), at(5, rdi, 0), at(7, rdi, 0), at(10, rax, 0)}, false, evidence.OriginConstant, 2, 0, 0},
 		{"a jump to a library", "31c0e900000000", []step{at(0), at(2, rax, 0)}, true, evidence.OriginResult, 1, 0, 0},
 	}
 	for _, test := range tests {

@@ -156,25 +156,14 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 	if s, ok := i.process.SymbolAt(addr); ok && s.Addr == addr && s.Module != nil {
 		return i.Static(addr)
 	}
-	calls, err := info.CallsAt(m.LinkAddr(pc))
-	frame := i.frame(pc, register, m)
-	if err != nil || frame == nil {
-		return nil
-	}
 	var found *Declared
-	for _, call := range calls {
-		vars, err := info.VariablesAt(call, m.LinkAddr(pc))
-		if err != nil {
-			return nil
+	for _, v := range i.variablesAt(&ScopePoint{PC: pc, Register: register}) {
+		l, err := value.Lives(v.frame, v.Variable)
+		if err != nil || !l.InMemory || l.Addr != addr || !bounded(v.Type) {
+			continue
 		}
-		for _, v := range vars {
-			l, err := value.Lives(frame, v)
-			if err != nil || !l.InMemory || l.Addr != addr || !bounded(v.Type) {
-				continue
-			}
-			if d := newDeclared(v.Name, addr, v.Type); found == nil || d.Size > found.Size {
-				found = d
-			}
+		if d := newDeclared(v.Name, addr, v.Type); found == nil || d.Size > found.Size {
+			found = d
 		}
 	}
 	return found

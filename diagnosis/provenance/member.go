@@ -21,19 +21,30 @@ func (f *follower) beside(n, k int, addr evidence.Addr) bool {
 	if addr >= m.Addr && addr < m.end() {
 		return false // one that begins there and ends after it may be of two members at once
 	}
+	f.outsideMember(m, n, addr, o.Access.Writes())
+	f.ledBy(index, n)
+	return true
+}
+
+// outsideMember ends the way at step n, which accessed memory at an address outside of an array of a struct.
+func (f *follower) outsideMember(m *Declared, n int, addr evidence.Addr, write bool) {
 	w := f.way
-	w.Object, w.Declared, w.Write, w.AccessPC, w.access = nil, m, o.Access.Writes(), f.ownPlace(n), n
+	w.Object, w.Declared, w.Write, w.AccessPC, w.access = nil, m, write, f.ownPlace(n), n
 	if w.Beyond = int64(addr) - int64(m.Addr); addr >= m.Addr {
 		w.Beyond = int64(addr) - int64(m.end()) + 1
 	}
 	f.end(Outside, n)
-	if f.depth < mostDepth {
-		inner := f.inner()
-		inner.link(Offset, n, index)
-		inner.follow(index, n)
-		w.Led = inner.way
+}
+
+// ledBy follows the number, as it is before step n, that led outside.
+func (f *follower) ledBy(number flow.Location, n int) {
+	if f.depth == mostDepth {
+		return
 	}
-	return true
+	inner := f.inner()
+	inner.link(Offset, n, number)
+	inner.follow(number, n)
+	f.way.Led = inner.way
 }
 
 // member is the array of a struct that memory operand k of step n means, and the storage of its index. The operand has the start of the

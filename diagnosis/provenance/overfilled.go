@@ -23,16 +23,8 @@ func (f *follower) overfilled(d flow.Definition) bool {
 	if m == nil || d.Part.Addr < m.end() {
 		return false
 	}
-	w := f.way
-	w.Object, w.Declared, w.Write, w.AccessPC, w.access = nil, m, true, f.ownPlace(d.At), d.At
-	w.Beyond = int64(d.Part.Addr-m.end()) + 1
-	f.end(Outside, d.At)
-	if f.depth < mostDepth {
-		inner, size := f.inner(), flow.Register(f.trace.Step(d.At).Thread, x86.RDX, 8)
-		inner.link(Offset, entered, size)
-		inner.follow(size, entered)
-		w.Led = inner.way
-	}
+	f.outsideMember(m, d.At, d.Part.Addr, true)
+	f.ledBy(flow.Register(f.trace.Step(d.At).Thread, x86.RDX, 8), entered)
 	return true
 }
 
@@ -41,18 +33,16 @@ func (f *follower) overfilled(d flow.Definition) bool {
 func (f *follower) destination(entered int) *Declared {
 	const most = 8 // copies
 	addr := evidence.Addr(f.trace.Register(entered, x86.RDI))
-	l, n := flow.Register(f.trace.Step(entered).Thread, x86.RDI, 8), entered
-	for range most {
-		d := f.define(l, n)
-		switch {
-		case d.Kind == flow.Copied && d.From[0].Size == 8 && !ofStackPointer(d):
-			l, n = d.From[0], d.At
+	copies := 0
+	for d := range f.pointerWay(flow.Register(f.trace.Step(entered).Thread, x86.RDI, 8), entered) {
+		if d.Kind == flow.Copied && !ofStackPointer(d) {
+			if copies++; copies == most {
+				return nil
+			}
 			continue
-		case d.Kind != flow.Computed || d.At < 0 || !f.program.Own(f.trace.Step(d.At).PC) || !increments(f.trace.Step(d.At).Inst):
-			return nil
 		}
 		from := f.operands(d)
-		if len(from) != 1 {
+		if d.Kind != flow.Computed || len(from) != 1 || !f.program.Own(f.trace.Step(d.At).PC) || !increments(f.trace.Step(d.At).Inst) {
 			return nil
 		}
 		base, known := f.value(from[0], d.At)

@@ -305,8 +305,9 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		}
 		return d.From[0], d.At, true
 	}
-	l, n, more = f.computed(d)
-	f.bits = f.countedBits(d, l, f.bits)
+	if l, n, more = f.computed(d); more {
+		f.bits = f.countedBits(d, l, f.bits)
+	}
 	return l, n, more
 }
 

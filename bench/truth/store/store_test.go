@@ -140,7 +140,7 @@ func TestHoldOutTellsNothing(t *testing.T) {
 	}
 }
 
-// TestReadOperators: the hash is of the package that makes bugs, and of no other.
+// TestReadOperators: the package that makes bugs has a hash, another one than the packages that judge.
 func TestReadOperators(t *testing.T) {
 	first, err := ReadOperators(t.Context(), "../../..")
 	if err != nil {
