@@ -181,6 +181,8 @@ const (
 	OpenDecision OpenEnd = "decision"
 	// OpenEmpty: the value is null, which may be right as the pointer to no elements: the count of those that were accessed began at 0.
 	OpenEmpty OpenEnd = "empty"
+	// OpenRestored: the memory had had the value before, and got it back from elsewhere, as the end of a list does. It may be right there.
+	OpenRestored OpenEnd = "restored"
 	// OpenUntested: the failure may follow from the order of accesses, and no experiment or passing run tells whether it does.
 	OpenUntested OpenEnd = "untested"
 	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another

@@ -77,6 +77,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
 	evidence.OpenFolded:   "the compiler computed the value there; a build with -O0 shows how it is made",
+	evidence.OpenRestored: "the value was there before, as at the end of a list, and was put back; what should have taken its place is not known",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 

@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"slices"
 	"strings"
 
 	"diagnose/evidence"
@@ -200,11 +201,12 @@ func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
 	default:
 		return l, false
 	}
-	for _, x := range values(d) {
-		if x.Size < 8 {
-			continue
-		}
+	whole := slices.DeleteFunc(values(d), func(x flow.Location) bool { return x.Size < 8 })
+	for _, x := range whole {
 		v, known := f.value(x, d.At)
+		if !known && len(whole) == 1 {
+			return x, true // only a constant was added: an addition to memory does not show what it read
+		}
 		if !known {
 			return l, false
 		}

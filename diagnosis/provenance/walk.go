@@ -134,6 +134,8 @@ type follower struct {
 	past bool
 	// bits are those of the value that count: code took them out of a word, which may hold other numbers as well.
 	bits uint64
+	// held is the memory that the value went through since it was last computed, with the steps of the stores.
+	held map[flow.Location]int
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
 }
@@ -284,6 +286,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 	}
 	if d.Part.Space == transfer.Memory && !f.trace.Step(d.At).Library {
 		f.link(Stored, d.At, d.Part)
+		f.restored(d)
 	}
 	if f.broken(d) {
 		return l, 0, false
@@ -305,6 +308,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		}
 		return d.From[0], d.At, true
 	}
+	f.held = nil
 	if l, n, more = f.computed(d); more {
 		f.bits = f.countedBits(d, l, f.bits)
 	}

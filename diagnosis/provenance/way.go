@@ -108,6 +108,9 @@ type Way struct {
 	Failing bool
 	// Overtaken is memory of the way in which another thread stored something else after the value had been read there.
 	Overtaken []flow.Location
+	// Restored: the same memory, of a variable or of an object, had the value twice, with other values in between: the way leads from there by
+	// copies to where it had it before.
+	Restored bool
 	// Led is the way of the offset of Outside; nil: it is not known.
 	Led *Way
 }

@@ -1,7 +1,9 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"diagnose/evidence"
@@ -23,6 +25,8 @@ type arrivals struct {
 	before *before
 	// is tells those that are wanted; nil: all.
 	is func(*image.Registers) bool
+	// most bounds how often it is looked; 0: mostArrivals.
+	most int
 }
 
 // before is an access that a pass saw.
@@ -38,7 +42,7 @@ const mostArrivals = 20_000
 const userSpace = 1 << 47
 
 // errPassed says that an instruction was executed too often to stop each time.
-var errPassed = fmt.Errorf("passed more than %d times", mostArrivals)
+var errPassed = errors.New("passed too often")
 
 // last is the Moment of the last arrival. Its Count is 0 if there was none.
 func (w *work) last(a arrivals) (evidence.Moment, error) {
@@ -50,9 +54,9 @@ func lastArrival(ctx context.Context, rec *record.Recording, files image.Options
 		return found, nil
 	}
 	opts := replay.WatchRequest{Common: replay.Common{Image: files}}
-	passed := 0
+	passed, most := 0, cmp.Or(a.most, mostArrivals)
 	do := func(s *replay.Stopped) error {
-		if passed++; passed > mostArrivals {
+		if passed++; passed > most {
 			return fmt.Errorf("the instruction at %v, after event %d of thread %d: %w", a.pc, a.ordinal-a.events, a.thread, errPassed)
 		}
 		regs, err := s.Registers()

@@ -44,3 +44,9 @@ func lineOf(text, mark string) int {
 	before, _, _ := strings.Cut(text, mark)
 	return strings.Count(before, "\n") + 1
 }
+
+// isCause reports whether a line of a source text, counted from 1, ends in the mark of a cause.
+func isCause(text string, line int) bool {
+	lines := strings.Split(text, "\n")
+	return line > 0 && line <= len(lines) && strings.HasSuffix(lines[line-1], "// CAUSE")
+}

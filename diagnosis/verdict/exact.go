@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,6 +37,9 @@ type exact struct {
 	decided *provenance.Reasons
 	// reaching is what reached returned.
 	reaching *provenance.Reached
+	// begun is what runaway found; sought: it looked.
+	begun  *provenance.Way
+	sought bool
 	// err says why there is no trace; tried: it was looked for.
 	err   error
 	tried bool
@@ -286,6 +290,8 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	}
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
+	} else if named.Restored {
+		out.Open = evidence.OpenRestored
 	} else if named.End == provenance.Zeroed && named.Has(provenance.Stored) {
 		out.Open = evidence.OpenOrigin // what was handed on may be meant to be 0
 	} else if v, known := constantOf(named); known {
@@ -456,15 +462,26 @@ type followed struct {
 	cause *evidence.Cause
 }
 
+// endsBefore reports whether what a way tells depends on what was before the trace: the value itself, or the object of the pointer to which an
+// offset was added.
+func endsBefore(w *provenance.Way) bool {
+	return w == nil || w.End == provenance.Initial || w.Has(provenance.Offset) && w.End != provenance.Outside
+}
+
 // followed follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
 func (w *work) followed(v *victim) *followed {
 	if v.use && v.way == nil || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
 		return nil
 	}
-	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil && !errors.Is(err, errLong) {
 		return nil
 	}
 	way := w.exact.way(v)
+	if endsBefore(way) && (v.finding == nil || v.finding.Damage == nil) {
+		if begun := w.exact.runaway(w.ctx, w.Image, w.say); begun != nil {
+			way = begun
+		}
+	}
 	if way == nil {
 		return nil
 	}
@@ -518,6 +535,12 @@ func (w *work) tracedAlone() {
 	if f := w.followed(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
 		w.out.Causes = append(w.out.Causes, *f.cause)
 	}
+}
+
+// alone reports whether a search by watchpoints adds nothing: the value that it would follow was good, or is that of a loop which it would
+// follow for too long.
+func (f *followed) alone() bool {
+	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored
 }
 
 // at reports whether a cause is at the place that the trace shows.

@@ -70,6 +70,12 @@ func (w *work) back(victims []victim, from beginning) error {
 			break
 		}
 		found := w.followed(&v)
+		if found != nil && found.alone() {
+			if !w.known(found.cause) {
+				w.out.Causes = append(w.out.Causes, *found.cause)
+			}
+			continue
+		}
 		if found == nil {
 			if cause := w.unmapped(&v); cause != nil {
 				w.out.Causes = append(w.out.Causes, *cause)

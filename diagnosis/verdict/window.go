@@ -236,26 +236,8 @@ func (t *tracing) near(others map[uint32]replay.StepWindow) error {
 		return t.try(windows, mostFollowed)
 	}
 	frames := unwind.New(t.process).Walk(t.process.FailingThread(), mostFrames).Frames
-	for i := range frames {
-		entry := t.entry(&frames[i])
-		if entry == 0 {
-			continue // the place that a bad pointer led to
-		}
-		m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: entry, thread: thread, ordinal: at, events: 1})
-		if err != nil && !errors.Is(err, errPassed) {
-			return err
-		}
-		if err != nil {
-			continue // a function that is called very often
-		}
-		if m.Count == 0 {
-			break // it was entered before the last event, as those around it were
-		}
-		if fits, err := from(m); err != nil || !fits && t.trace != nil {
-			return err
-		} else if !fits {
-			break
-		}
+	if err := t.entered(frames, at, 1, from); err != nil {
+		return err
 	}
 	if t.trace != nil || len(frames) == 0 {
 		return nil
@@ -269,6 +251,28 @@ func (t *tracing) near(others map[uint32]replay.StepWindow) error {
 			break
 		}
 		if fits, err := from(evidence.Moment{PC: m.PC, Count: m.Count - back}); err != nil || !fits {
+			return err
+		}
+	}
+	return nil
+}
+
+// entered calls do for each of the frames whose function was entered after an event of the failing thread, with when that was: the innermost
+// first. The thread has as many events from that one to its last, which is given too. It ends where do returns false.
+func (t *tracing) entered(frames []unwind.Frame, last, events uint64, do func(evidence.Moment) (more bool, err error)) error {
+	for i := range frames {
+		entry := t.entry(&frames[i])
+		if entry == 0 {
+			continue // the place that a bad pointer led to
+		}
+		m, err := lastArrival(t.ctx, t.rec, t.request.Image, arrivals{pc: entry, thread: t.failing(), ordinal: last, events: events})
+		if errors.Is(err, errPassed) {
+			continue // a function that is called very often
+		}
+		if err != nil || m.Count == 0 { // it was entered before the event, as those around it were
+			return err
+		}
+		if more, err := do(m); err != nil || !more {
 			return err
 		}
 	}

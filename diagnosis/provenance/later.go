@@ -1,0 +1,69 @@
+package provenance
+
+import (
+	"diagnose/evidence"
+	"diagnose/flow"
+	"diagnose/image/x86"
+)
+
+// Operand is the memory operand by which step n accesses memory; nil: it has none.
+func Operand(t *flow.Trace, n int) *x86.Memory {
+	if k := accessed(t.Step(n).Inst); k >= 0 {
+		return &t.Step(n).Inst.Operands[k].Memory
+	}
+	return nil
+}
+
+// accessed is the first operand by which an instruction accesses memory; -1: there is none.
+func accessed(inst *x86.Inst) int {
+	if inst == nil {
+		return -1
+	}
+	for k := range inst.Operands {
+		if o := &inst.Operands[k]; o.IsMemory && o.Access != "" {
+			return k
+		}
+	}
+	return -1
+}
+
+// Later is the way of an access that the instruction of step n made after the trace, at an address outside of the object that the pointer
+// of step n was derived from; nil: that object is not known, or it has the address.
+func Later(t *flow.Trace, p Program, n int, addr evidence.Addr) *Way {
+	f := &follower{trace: t, program: p, way: &Way{}}
+	k := accessed(t.Step(n).Inst)
+	if k < 0 || p.Foreign(t.Step(n).PC) {
+		return nil
+	}
+	w := f.way
+	w.Write, w.AccessPC, w.access = t.Step(n).Inst.Operands[k].Access.Writes(), f.ownPlace(n), n
+	if w.Object = f.pointee(n, k); w.Object == nil {
+		if w.Declared = f.declared(n, k); w.Declared == nil {
+			return nil
+		}
+	}
+	switch start, end := w.bounds(); {
+	case addr < start:
+		w.Beyond = -int64(start - addr)
+	case addr >= end:
+		w.Beyond = int64(addr-end) + 1
+	default:
+		return nil
+	}
+	f.end(Outside, n)
+	return w
+}
+
+// bounds are the addresses from the start to the end of what the way's access was outside of.
+func (w *Way) bounds() (start, end evidence.Addr) {
+	if w.Object != nil {
+		return w.Object.Addr, w.Object.Addr + evidence.Addr(w.Object.Size)
+	}
+	return w.Declared.Addr, w.Declared.end()
+}
+
+// Holds reports whether an address is in what the access of a way that ends Outside was outside of.
+func (w *Way) Holds(addr evidence.Addr) bool {
+	start, end := w.bounds()
+	return addr >= start && addr < end
+}

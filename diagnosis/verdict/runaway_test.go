@@ -1,0 +1,96 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+	"diagnose/internal/crashtest"
+)
+
+// runawayPrograms leave an object at the line that is marked CAUSE, and fail more instructions later than are followed.
+var runawayPrograms = map[string]string{
+	// The access that fails is not the first one outside of the object, and many other objects follow it.
+	"words.c": `#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static unsigned long sum;
+__attribute__((noinline)) static void mix(unsigned char c)
+{
+	for (int i = 0; i < 25; i++)
+		sum = (sum << 7 | sum >> 57) ^ (c + i) * 0x9e3779b97f4a7c15u;
+}
+__attribute__((noinline)) static int count(const unsigned char *at)
+{
+	int words = 0;
+	for (;;) {
+		while (*at == ' ') // CAUSE
+			at++;
+		while (*at && *at != ' ') // CAUSE
+			mix(*at++);
+		if (*at == 1) // CAUSE
+			return words;
+		words++;
+		at++;
+	}
+}
+int main(int argc, char **argv)
+{
+	char *text = malloc(48);
+	memset(text, 'x', 48);
+	for (int i = 5; i < 48; i += 6)
+		text[i] = ' ';
+	if (argc > 1)
+		text[47] = 1;
+	char *after[4000];
+	for (int i = 0; i < 4000; i++)
+		memset(after[i] = malloc(48), 'y', 48);
+	printf("%d\n", count((unsigned char *)text));
+	return 0;
+}
+`,
+	// The object is far larger than what is followed from the start of the function on.
+	"codes.c": `#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct region { uint32_t *codes, sum; };
+__attribute__((noinline)) static uint32_t mixed(uint32_t sum, uint32_t code)
+{
+	for (int i = 0; i < 40; i++)
+		sum = (sum << 5 | sum >> 27) ^ (code + (uint32_t)i) * 2654435761u;
+	return sum;
+}
+__attribute__((noinline)) static void check(struct region *r)
+{
+	for (const uint32_t *code = r->codes; *code; code++) // CAUSE
+		r->sum = mixed(r->sum, *code); // CAUSE
+}
+int main(int argc, char **argv)
+{
+	struct region *r = calloc(1, sizeof *r);
+	uint32_t count = 40000;
+	r->codes = malloc((count + 1) * sizeof *r->codes);
+	for (uint32_t i = 0; i <= count; i++)
+		r->codes[i] = 10000 + i;
+	if (argc > 1)
+		r->codes[count] = 0;
+	check(r);
+	printf("%u\n", r->sum);
+	return 0;
+}
+`,
+}
+
+// TestRunaway: the first access outside of an object is found where the run has more instructions after it than can be followed.
+func TestRunaway(t *testing.T) {
+	crashtest.TracesAccesses(t)
+	builds := []build{{"words.c", "gcc", "-O2"}, {"words.c", "clang", "-O0"}, {"codes.c", "gcc", "-O0"}, {"codes.c", "clang", "-O2"}}
+	eachBuild(t, builds, func(source string) string { return runawayPrograms[source] }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
+		if len(d.Causes) == 0 {
+			t.Fatalf("no cause is named: %+v", d.Unknown)
+		}
+		c := &d.Causes[0]
+		if c.Kind != evidence.CauseHeapOverflow || c.Site == nil || !isCause(runawayPrograms[source], c.Site.Line) || c.Object == nil {
+			t.Errorf("%q (%s) at %+v", c.Summary, c.Kind, c.Site)
+		}
+	})
+}
