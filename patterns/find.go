@@ -50,6 +50,8 @@ type Candidate struct {
 	Run          int
 	Accesses     []int
 	Acquisitions []int
+	// Waiting: the threads of a lock order wait for its locks.
+	Waiting bool
 	// Never: the last of the pattern's accesses is missing here, because the
 	// run ended first; it is Passing's first.
 	Never bool
@@ -277,6 +279,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	}
 	if e.ring != nil {
 		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions
+		c.Waiting = e.ring.waiting
 		return c
 	}
 	for _, index := range e.seen.last[:e.accesses] {

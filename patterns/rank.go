@@ -27,6 +27,28 @@ func f1(failing, passing, of int) float64 {
 	return 2 * precision * recall / (precision + recall)
 }
 
+// Chance is the probability that an order which has nothing to do with the failure is in as many of the failing runs as this one, or in
+// more, if the runs that have it were spread over all of them by chance (Fisher's exact test, one-sided). It is 1 without passing runs.
+func (c *Candidate) Chance() float64 {
+	having, of := c.FailingRuns+c.PassingRuns, c.FailingOf+c.PassingOf
+	sum := 0.0
+	for n := c.FailingRuns; n <= min(having, c.FailingOf); n++ {
+		if having-n <= c.PassingOf {
+			sum += math.Exp(choices(c.FailingOf, n) + choices(c.PassingOf, having-n) - choices(of, having))
+		}
+	}
+	return min(sum, 1)
+}
+
+// choices is the logarithm of the number of ways to choose k of n.
+func choices(n, k int) float64 {
+	log := func(n int) float64 {
+		v, _ := math.Lgamma(float64(n + 1))
+		return v
+	}
+	return log(n) - log(k) - log(n-k)
+}
+
 // near is in (0, 1], higher for accesses closer to the run's end.
 func near(distance int32) float64 { return 1 / (1 + math.Log2(float64(max(distance, 1)))/8) }
 

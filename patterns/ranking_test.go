@@ -1,6 +1,7 @@
 package patterns
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,26 @@ func TestEarly(t *testing.T) {
 		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v: %+v", name, got, c.want, r.Candidates)
+		}
+	}
+}
+
+// TestChance: by how many ways the runs can be dealt out, an order of each failing run and of no passing one is one of them.
+func TestChance(t *testing.T) {
+	for name, c := range map[string]struct {
+		failing, of, passing, passingOf int
+		want                            float64
+	}{
+		"no passing run":        {3, 3, 0, 0, 1},
+		"one and two":           {1, 1, 0, 2, 1.0 / 3},
+		"three and twenty":      {3, 3, 0, 20, 1.0 / 1771},
+		"in a passing run, too": {3, 3, 1, 20, 20.0 / 8855},
+		"in some failing ones":  {2, 3, 0, 2, 3.0 / 10},
+		"in each of all":        {2, 2, 3, 3, 1},
+	} {
+		got := (&Candidate{FailingRuns: c.failing, FailingOf: c.of, PassingRuns: c.passing, PassingOf: c.passingOf}).Chance()
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenCall:     "what the call executed that returned the value is not known",
 	evidence.OpenInput:    "it is input; whether that is wrong, or what the program made of it, is not known",
 	evidence.OpenDecision: "the program had found something wrong there; what made that so is not known",
-	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and no run that passes has another one",
+	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and the runs that pass are too few to tell",
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
 	evidence.OpenFolded:   "the compiler computed the value there; a build with -O0 shows how it is made",
 	evidence.OpenRestored: "the value was there before, as at the end of a list, and was put back; what should have taken its place is not known",

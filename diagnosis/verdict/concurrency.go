@@ -321,19 +321,21 @@ func (r *race) try() ([]evidence.Cause, error) {
 		open = open[:1]
 	}
 	causes, err := r.reports(open...)
-	if len(r.passing) == 0 {
-		leadsOf(causes)
+	for i := range causes {
+		leadOf(&causes[i], open[i].candidate, r.found.Seen)
 	}
 	return causes, err
 }
 
-// leadsOf makes leads of the orders that no experiment supports: without a run that passes, nothing else tells them from the orders
-// of a correct program.
-func leadsOf(causes []evidence.Cause) {
-	for i := range causes {
-		if c := &causes[i]; c.Proof != evidence.Proved && !c.Supported() {
-			c.Open = evidence.OpenUntested
-		}
+// mostByChance is the probability up to which no chance is seen in how an order separates the runs that fail from those that pass.
+const mostByChance = 0.05
+
+// leadOf makes a lead of an order that no experiment supports: correct programs have such orders in some runs and not in others. It stays a
+// cause where so many runs have it if they fail and lack it if they pass that none of the orders seen would be expected to by chance, and
+// where it is of locks that the threads wait for, which is the failure itself.
+func leadOf(cause *evidence.Cause, c *patterns.Candidate, seen int) {
+	if cause.Proof != evidence.Proved && !cause.Supported() && !c.Waiting && c.Chance()*float64(seen) > mostByChance {
+		cause.Open = evidence.OpenUntested
 	}
 }
 
