@@ -54,7 +54,7 @@ func leads(list []evidence.Cause) (blocks []block) {
 	for i := range list {
 		title := "Where the bad value came from, as far as it was followed"
 		switch {
-		case list[i].Open == evidence.OpenUntested:
+		case list[i].Open == evidence.OpenUntested && list[i].Interleaving != nil:
 			title = "An order of accesses that may explain it"
 		case list[i].Open == evidence.OpenOtherWay:
 			title = "Where the run went another way than runs that pass"

@@ -39,6 +39,7 @@ func (w *work) concurrency() error {
 	}
 	if last != nil {
 		last.exclude()
+		last.setLater(w.out.Causes)
 	}
 	if known == 0 && len(w.out.Causes) > 0 {
 		return nil
@@ -90,6 +91,32 @@ func (w *work) races() (found []evidence.Cause, last *race, known int, err error
 		seen = r.functions()
 	}
 	return found, last, known, nil
+}
+
+// setLater makes leads of what is said of memory that nothing had stored to, where another thread stores there only after it was read, or
+// before it in runs that pass, and nothing in the program enforces either: the store is not missing, it may have come too late.
+func (r *race) setLater(causes []evidence.Cause) {
+	if !slices.ContainsFunc(r.found.Candidates, func(c patterns.Candidate) bool { return r.ofUnset(&c) }) {
+		return
+	}
+	for i := range causes {
+		if c := &causes[i]; c.Kind == evidence.CauseUninitialised && c.Proof != evidence.Proved && c.Open == "" {
+			c.Open = evidence.OpenUntested
+		}
+	}
+}
+
+// ofUnset reports whether an order is of a read of memory that nothing had stored to, and of another context's store.
+func (r *race) ofUnset(c *patterns.Candidate) bool {
+	if c.Pattern != evidence.PatternRW || c.Ordered != "" {
+		return false
+	}
+	log := r.failing[c.Run].log
+	a := &log.Accesses[c.Accesses[0]]
+	at := log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
+	return slices.ContainsFunc(*r.unset, func(t watchtrace.Target) bool {
+		return at < t.Addr+evidence.Addr(t.Size) && t.Addr < at+evidence.Addr(a.Size)
+	})
 }
 
 // proved reports whether the first of causes, which are ranked, is.

@@ -12,6 +12,7 @@ import (
 	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/watchtrace"
 )
 
 // Entries of the auxiliary vector (linux/auxvec.h).
@@ -47,10 +48,17 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.unwritten = len(c.links) == 0 // else it may be meant
 		c.end = fmt.Sprintf("%s is 0 since %s allocated it by calloc, and nothing wrote to it before it was read", v.name, where(&made.seen))
 	default:
-		c.unwritten = true
+		c.nothingStored(v)
 		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
 	}
 	c.origin = made
+}
+
+// nothingStored ends a chain at memory that nobody stored to before the bad value was read there, and notes it for the search among
+// orders: somebody may store there too late.
+func (c *chain) nothingStored(v *victim) {
+	c.unwritten = true
+	*c.unset = append(*c.unset, watchtrace.Target{Name: v.name, Addr: v.start, Size: max(1, v.size)})
 }
 
 // afterFree reports whether nothing wrote to the last memory since it was freed: what is there is
@@ -106,7 +114,7 @@ func (c *chain) neverWritten(v *victim) {
 		c.given = true
 		c.end = fmt.Sprintf("%s is in the mapped file %s", v.name, filepath.Base(m.Path))
 	default:
-		c.unwritten = true
+		c.nothingStored(v)
 		c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
 		if c.onStack(v.start) || c.Object == nil {
 			return

@@ -193,7 +193,7 @@ func newWork(ctx context.Context, in Input) *work {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in),
+	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in),
 		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
 }
 
@@ -228,6 +228,8 @@ type work struct {
 	stackLocks  *[]watchtrace.Target
 	// overtaken is memory that bad values came from, to which something was stored only after that.
 	overtaken []watchtrace.Target
+	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
+	unset *[]watchtrace.Target
 	// inputs are shared by all copies of the work.
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
