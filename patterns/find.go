@@ -50,6 +50,8 @@ type Candidate struct {
 	Run          int
 	Accesses     []int
 	Acquisitions []int
+	// Recurs: the same code made the accesses in that order more than once in the run, and Accesses are the last of them.
+	Recurs bool
 	// Waiting: the threads of a lock order wait for its locks.
 	Waiting bool
 	// Never: the last of the pattern's accesses is missing here, because the
@@ -275,7 +277,7 @@ func (f *finder) candidate(e *entry) Candidate {
 	c := Candidate{
 		Pattern: kinds[e.key.shape], Run: int(e.run), PassingRun: -1, key: e.key, class: e.class,
 		FailingRuns: int(e.failing), FailingOf: len(f.failing), PassingRuns: int(e.passing), PassingOf: int(e.passingOf),
-		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset, Stored: e.stored,
+		Score: e.score, Distance: int(e.distance), Closeness: int(e.closeness), Apart: e.apart, Late: e.late, Reversed: e.reversed, Unset: e.unset, Stored: e.stored, Recurs: e.seen.recurs,
 	}
 	if e.ring != nil {
 		c.Pattern, c.Key, c.Variables, c.Acquisitions = evidence.PatternLockOrder, e.ring.key, e.ring.locks, e.ring.acquisitions

@@ -150,3 +150,19 @@ func TestChance(t *testing.T) {
 		}
 	}
 }
+
+// TestRecurs: a pattern that the same code has once more in the run is marked.
+func TestRecurs(t *testing.T) {
+	const lost = "t2 R count 0 @10\nt2 event\nt3 W count 0->1 @21\nt3 event\nt2 W count 1->1 @11\nt2 event\n"
+	for times, want := range map[int]bool{1: false, 2: true} {
+		text := "run failed\nmain t1\nt1 create t2 door\nt1 create t3 gate\n" + strings.Repeat(lost, times)
+		r := find(t, []uint32{2}, text)
+		i := slices.IndexFunc(r.Candidates, func(c Candidate) bool { return c.Pattern == evidence.PatternRWW && !c.Apart })
+		if i < 0 {
+			t.Fatalf("%d times: no pattern: %+v", times, r.Candidates)
+		}
+		if got := r.Candidates[i].Recurs; got != want {
+			t.Errorf("%d times: %v, want %v", times, got, want)
+		}
+	}
+}

@@ -233,6 +233,7 @@ func (s *scanner) emit(k key, ordered bool, accesses [4]int32) {
 	if !ordered || !f.free {
 		f.last = accesses
 	}
+	f.recurs = f.recurs || f.free && !ordered
 	f.free = f.free || !ordered
 }
 

@@ -12,6 +12,8 @@ type sighting struct {
 	// it ordered all, the latest.
 	last [4]int32
 	free bool // there is an occurrence that it did not order
+	// recurs: there are several that it did not order.
+	recurs bool
 }
 
 // sightings are the patterns of a run, at least the last mostKeys of them: those

@@ -158,6 +158,9 @@ func better(wide, narrow []evidence.Cause) bool {
 	if proved(wide) != proved(narrow) {
 		return proved(wide)
 	}
+	if lead := narrow[0].Open != ""; lead != (wide[0].Open != "") {
+		return lead
+	}
 	return proved(wide) && wide[0].Kind == evidence.CauseAtomicity && len(wide[0].Interleaving.Variables) == 1 && narrow[0].Kind == evidence.CauseOrder
 }
 
@@ -328,6 +331,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 			// The deadlock is told, with experiments of its own.
 		case (c.Tentative() || t.unsettled) && !t.refuted:
 			r.unsettled(t)
+		case t.refuted && c.Recurs && len(c.Accesses) > 2 && !c.Apart:
+			t.notAllRemoved()
+			open = append(open, t)
 		case t.refuted:
 			r.excluded = append(r.excluded, evidence.Fact{Name: namesText(c.Variables),
 				Text: fmt.Sprintf("%s at %s: the failure stays without that order", c.Pattern, r.placesText(c))})
@@ -356,6 +362,19 @@ func (r *race) try() ([]evidence.Cause, error) {
 
 // mostByChance is the probability up to which no chance is seen in how an order separates the runs that fail from those that pass.
 const mostByChance = 0.05
+
+// comesAgain is why the failure may stay in spite of an order that is the cause.
+const comesAgain = "the same code makes the accesses in that order more than once in the run, and only the last time was changed"
+
+// notAllRemoved says of the experiments on an interleaving by which the failure stayed that they decide nothing: another one of the same code
+// may have done the harm before.
+func (t *tested) notAllRemoved() {
+	for i := range t.experiments {
+		if e := &t.experiments[i]; !e.Control && !e.Expect && e.Undecided == "" && !e.Agrees() {
+			e.Undecided = comesAgain
+		}
+	}
+}
 
 // leadOf makes a lead of an order that no experiment supports: correct programs have such orders in some runs and not in others. It stays a
 // cause where so many runs have it if they fail and lack it if they pass that none of the orders seen would be expected to by chance, and
