@@ -188,7 +188,7 @@ func TestTLSBlocks(t *testing.T) {
 	const tcb, dtv = 0x7000, 0x8000
 	l := &threadLocals{memory: put{tcb + tcbDTV: dtv, dtv - dtvEntry: 3, dtv + dtvEntry: 0x9000, dtv + 2*dtvEntry: dtvUnallocated, dtv + 3*dtvEntry: 0, dtv + 4*dtvEntry: 0xa000}}
 	for index, want := range []evidence.Addr{0, 0x9000, 0, 0, 0} {
-		if got, err := l.dynamicBlock(tcb, uint64(index)); got != want || (err == nil) != (want != 0) {
+		if got, err := l.dynamicBlock(tcb, uint64(index), 0); got != want || (err == nil) != (want != 0) {
 			t.Errorf("module %d: %v, %v; want %v", index, got, err, want)
 		}
 	}

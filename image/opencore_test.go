@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +168,83 @@ int main(void)
 		return
 	}
 	t.Errorf("no module %s", library)
+}
+
+// Libraries linked at start have their blocks at one distance from each thread pointer. A library that is loaded where another was before gets
+// its index, and threads that have not touched it since still have the block of the other.
+func TestThreadLocalOfLibraries(t *testing.T) {
+	library := func(name, text string) string {
+		return crashtest.Compile(t, crashtest.Program{Source: name + ".c", Output: "lib" + name + ".so", Flags: []string{"-shared", "-fPIC"}, Text: text})
+	}
+	linked := library("linked", "__thread long at_start = 1; long *start_at(void) { return &at_start; }")
+	before := library("before", "__thread long local = 1; long *where(void) { return &local; }")
+	after := library("after", "__thread long other[9], local = 1; long *where(void) { return &local; }")
+	exe := crashtest.Compile(t, crashtest.Program{Source: "loads.c", Text: `
+#include <dlfcn.h>
+#include <pthread.h>
+long *start_at(void), *at_start[2], *found[2];
+typedef long *(*finder)(void);
+static finder where;
+static pthread_barrier_t barrier;
+static void *work(void *p)
+{
+	at_start[1] = start_at();
+	found[1] = where();
+	pthread_barrier_wait(&barrier);
+	for (;;)
+		pthread_barrier_wait(&barrier);
+	return p;
+}
+int main(void)
+{
+	pthread_t t;
+	void *h = dlopen(BEFORE, RTLD_NOW);
+	where = (finder)dlsym(h, "where");
+	pthread_barrier_init(&barrier, 0, 2);
+	pthread_create(&t, 0, work, 0);
+	pthread_barrier_wait(&barrier);
+	dlclose(h);
+	h = dlopen(AFTER, RTLD_NOW);
+	at_start[0] = start_at();
+	found[0] = ((finder)dlsym(h, "where"))();
+	*(volatile int *)8 = 1;
+}`, Flags: []string{"-pthread", "-ldl", "-DBEFORE=\"" + before + "\"", "-DAFTER=\"" + after + "\"", linked}})
+	p := open(t, crashtest.Core(t, exe, crashtest.Run{}), Options{})
+	array := func(name string, i int) uint64 {
+		symbol, ok := p.SymbolNamed(name)
+		if !ok {
+			t.Fatalf("no symbol %s", name)
+		}
+		v, err := Uint64(p, symbol.Addr+evidence.Addr(8*i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, m := range p.Modules {
+		for i := range p.Threads {
+			thread := &p.Threads[i]
+			number := 1
+			if thread.Ref.TID == p.FailingThread().Ref.TID {
+				number = 0
+			}
+			switch block, err := p.ThreadLocal(thread, m); {
+			case m.Path == linked:
+				if err != nil || uint64(block)+tlsOffset(t, linked, "at_start") != array("at_start", number) {
+					t.Errorf("at_start of thread %d: block %v, %v", number, block, err)
+				}
+			case m.Path == after && number == 0:
+				if err != nil || uint64(block)+tlsOffset(t, after, "local") != array("found", 0) {
+					t.Errorf("local of the library that was touched: block %v, %v", block, err)
+				}
+			case m.Path == after && !errors.Is(err, errUntouched):
+				t.Errorf("a thread that has not touched the library has a block at %v (%v); that of the unloaded one was near %#x", block, err, array("found", 1))
+			}
+		}
+	}
+	if p.ModuleOfLink(0) != p.Exe || p.ModuleOfLink(1) != nil {
+		t.Error("modules of link maps")
+	}
 }
 
 func TestDeletedExecutable(t *testing.T) {

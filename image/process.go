@@ -134,6 +134,20 @@ func (p *Process) ThreadLocal(t *Thread, m *Module) (evidence.Addr, error) {
 	return p.threadLocals.block(t, m)
 }
 
+// ModuleOfLink returns the object that a struct link_map of the dynamic linker's list describes; 0: the executable, which has none if it is
+// statically linked. nil: the list does not have it.
+func (p *Process) ModuleOfLink(node evidence.Addr) *Module {
+	if node == 0 {
+		return p.Exe
+	}
+	for m, at := range p.threadLocals.nodes {
+		if at == node {
+			return m
+		}
+	}
+	return nil
+}
+
 // Place describes an address.
 func (p *Process) Place(addr evidence.Addr) evidence.Place {
 	d := placeDescription{process: p, place: evidence.Place{Addr: addr, Proof: evidence.FromCore}}

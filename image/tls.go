@@ -2,6 +2,7 @@ package image
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,7 +18,7 @@ type threadLocals struct {
 	nodes   map[*Module]evidence.Addr // struct link_map of each module that the dynamic linker lists
 
 	once   sync.Once
-	offset uint64 // of l_tls_modid in struct link_map; 0 when not known
+	layout linkerLayout
 }
 
 const (
@@ -54,11 +55,18 @@ func (l *threadLocals) findBlock(t *Thread, m *Module) (evidence.Addr, error) {
 	if l.usesMusl() {
 		return 0, fmt.Errorf("of libraries only glibc's layout is known, not musl's")
 	}
-	index, err := l.tlsIndex(m)
+	l.once.Do(func() { l.layout = l.publishedLayout() })
+	node := l.nodes[m]
+	if offset, err := l.staticOffset(node); err != nil {
+		return 0, err
+	} else if offset != 0 {
+		return tcb - evidence.Addr(offset), nil
+	}
+	index, err := l.tlsIndex(m, node)
 	if err != nil {
 		return 0, err
 	}
-	return l.dynamicBlock(tcb, index)
+	return l.dynamicBlock(tcb, index, node)
 }
 
 // staticBlock is variant II: the executable's block ends at the thread
@@ -72,7 +80,24 @@ func (l *threadLocals) staticBlock(tcb evidence.Addr, m *Module) evidence.Addr {
 	return tcb - evidence.Addr(offset)
 }
 
-func (l *threadLocals) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.Addr, error) {
+// staticOffset returns how far before each thread pointer a library's block is; 0: the threads' blocks are allocated one by one, or that is not
+// known.
+func (l *threadLocals) staticOffset(node evidence.Addr) (uint64, error) {
+	if l.layout.offset == 0 || node == 0 {
+		return 0, nil
+	}
+	offset, err := Uint64(l.memory, node+evidence.Addr(l.layout.offset))
+	if err != nil {
+		return 0, fmt.Errorf("link_map at %v: %w", node, err)
+	}
+	const forcedDynamic = ^uint64(0) // FORCED_DYNAMIC_TLS_OFFSET (glibc, include/link.h)
+	if offset == forcedDynamic {
+		return 0, nil
+	}
+	return offset, nil
+}
+
+func (l *threadLocals) dynamicBlock(tcb evidence.Addr, index uint64, node evidence.Addr) (evidence.Addr, error) {
 	dtv, err := Uint64(l.memory, tcb+tcbDTV)
 	if err != nil {
 		return 0, fmt.Errorf("dtv: %w", err)
@@ -84,29 +109,81 @@ func (l *threadLocals) dynamicBlock(tcb evidence.Addr, index uint64) (evidence.A
 	if index == 0 || index > count {
 		return 0, fmt.Errorf("index %d is outside the thread's %d entries: this thread has not used it yet", index, count)
 	}
+	if err := l.checkGeneration(dtv, index, node); err != nil {
+		return 0, err
+	}
 	block, err := Uint64(l.memory, evidence.Addr(dtv+index*dtvEntry))
 	if err != nil {
 		return 0, fmt.Errorf("dtv entry %d: %w", index, err)
 	}
 	if block == dtvUnallocated || block == 0 {
-		return 0, fmt.Errorf("not allocated: this thread has not touched it yet")
+		return 0, errUntouched
 	}
 	return evidence.Addr(block), nil
 }
 
-// tlsIndex reads the dynamic linker's record, whose offset glibc publishes for
-// debuggers (nptl_db's _thread_db_link_map_l_tls_modid). Without that it takes
-// the order of loading.
-func (l *threadLocals) tlsIndex(m *Module) (uint64, error) {
-	l.once.Do(func() { l.offset = l.tlsIndexOffset() })
-	node := l.nodes[m]
-	if l.offset == 0 || node == 0 {
+// errUntouched says that a thread has no block of an object.
+var errUntouched = errors.New("not allocated: this thread has not touched it yet")
+
+// checkGeneration fails where a thread's vector is older than the use of an index for an object: its entry is then of an object that was
+// unloaded before. The vector's first word is its generation.
+func (l *threadLocals) checkGeneration(dtv, index uint64, node evidence.Addr) error {
+	if l.layout.slots == 0 || node == 0 {
+		return nil
+	}
+	slot, err := l.slot(index)
+	if err != nil {
+		return fmt.Errorf("the dynamic linker's entry %d: %w", index, err)
+	}
+	owner, err := Uint64(l.memory, slot+evidence.Addr(l.layout.owner))
+	if err != nil {
+		return fmt.Errorf("the dynamic linker's entry %d: %w", index, err)
+	}
+	since, err := Uint64(l.memory, slot+evidence.Addr(l.layout.generation))
+	if err != nil {
+		return fmt.Errorf("the dynamic linker's entry %d: %w", index, err)
+	}
+	has, err := Uint64(l.memory, evidence.Addr(dtv))
+	if err != nil {
+		return fmt.Errorf("dtv: %w", err)
+	}
+	if owner != uint64(node) || since > has {
+		return errUntouched
+	}
+	return nil
+}
+
+// slot returns the address of the dynamic linker's entry for an index. The entries are in a list of arrays.
+func (l *threadLocals) slot(index uint64) (evidence.Addr, error) {
+	y := &l.layout
+	list, err := Uint64(l.memory, y.slots)
+	const mostLists = 1 << 12 // each has some 64 entries
+	for n := 0; err == nil && list != 0 && n < mostLists; n++ {
+		var length uint64
+		if length, err = Uint64(l.memory, evidence.Addr(list+y.length)); err != nil {
+			break
+		}
+		if index < length {
+			return evidence.Addr(list + y.first + index*y.slotSize), nil
+		}
+		index -= length
+		list, err = Uint64(l.memory, evidence.Addr(list+y.next))
+	}
+	if err == nil {
+		err = errors.New("there is none")
+	}
+	return 0, err
+}
+
+// tlsIndex reads the dynamic linker's record. Where its layout is not known it takes the order of loading.
+func (l *threadLocals) tlsIndex(m *Module, node evidence.Addr) (uint64, error) {
+	if l.layout.modid == 0 || node == 0 {
 		if m.TLSID == 0 {
 			return 0, fmt.Errorf("its index is not known: the dynamic linker's list does not name it")
 		}
 		return uint64(m.TLSID), nil
 	}
-	index, err := Uint64(l.memory, node+evidence.Addr(l.offset))
+	index, err := Uint64(l.memory, node+evidence.Addr(l.layout.modid))
 	if err != nil {
 		return 0, fmt.Errorf("link_map at %v: %w", node, err)
 	}
@@ -116,27 +193,63 @@ func (l *threadLocals) tlsIndex(m *Module) (uint64, error) {
 	return index, nil
 }
 
-func (l *threadLocals) tlsIndexOffset() uint64 {
-	const furthest = 4096 // struct link_map has about 1200 bytes
+// linkerLayout are offsets in the dynamic linker's data, which libc publishes for debuggers (glibc, nptl_db/structs.def).
+type linkerLayout struct {
+	// modid and offset are l_tls_modid and l_tls_offset in struct link_map; 0: not known.
+	modid, offset uint64
+	// slots is where the list of dtv_slotinfo_list begins, the table of all indices; 0: not known, and so are the others.
+	slots evidence.Addr
+	// length, next and first are in struct dtv_slotinfo_list; generation and owner in an entry, which has slotSize bytes.
+	length, next, first, slotSize, generation, owner uint64
+}
+
+func (l *threadLocals) publishedLayout() (y linkerLayout) {
+	y.modid, _ = l.publishedField("link_map_l_tls_modid", 64)
+	y.offset, _ = l.publishedField("link_map_l_tls_offset", 64)
+	global, known := l.symbol("_rtld_global")
+	field := func(name string, bits uint32) uint64 {
+		offset, is := l.publishedField(name, bits)
+		known = known && is
+		return offset
+	}
+	const entryBits = 128
+	list := field("rtld_global__dl_tls_dtv_slotinfo_list", 64)
+	y.length, y.next = field("dtv_slotinfo_list_len", 64), field("dtv_slotinfo_list_next", 64)
+	y.first, y.slotSize = field("dtv_slotinfo_list_slotinfo", entryBits), entryBits/8
+	y.generation, y.owner = field("dtv_slotinfo_gen", 64), field("dtv_slotinfo_map", 64)
+	if known {
+		y.slots = global + evidence.Addr(list)
+	}
+	return y
+}
+
+// publishedField returns the offset of a field that has so many bits.
+func (l *threadLocals) publishedField(name string, bits uint32) (offset uint64, known bool) {
+	const furthest = 1 << 16 // struct link_map has about 1200 bytes, struct rtld_global 4300
+	addr, known := l.symbol("_thread_db_" + name)
+	// DB_STRUCT_FIELD: size in bits, number of elements, offset.
+	var b [12]byte
+	if !known {
+		return 0, false
+	}
+	if _, err := l.memory.ReadMemory(addr, b[:]); err != nil {
+		return 0, false
+	}
+	le := binary.LittleEndian
+	offset = uint64(le.Uint32(b[8:]))
+	return offset, le.Uint32(b[:]) == bits && offset < furthest
+}
+
+func (l *threadLocals) symbol(name string) (evidence.Addr, bool) {
 	for _, m := range l.modules {
 		if m.Object == nil {
 			continue
 		}
-		s, ok := m.Object.SymbolNamed("_thread_db_link_map_l_tls_modid")
-		if !ok {
-			continue
-		}
-		// DB_STRUCT_FIELD: size in bits, number of elements, offset.
-		var b [12]byte
-		if _, err := l.memory.ReadMemory(m.Addr(s.Value), b[:]); err != nil {
-			return 0
-		}
-		le := binary.LittleEndian
-		if offset := le.Uint32(b[8:]); le.Uint32(b[:]) == 64 && offset < furthest {
-			return uint64(offset)
+		if s, ok := m.Object.SymbolNamed(name); ok {
+			return m.Addr(s.Value), true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 func (l *threadLocals) usesMusl() bool { return slices.ContainsFunc(l.modules, isMusl) }
