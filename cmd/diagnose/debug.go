@@ -146,7 +146,7 @@ func (f *debugFlags) debugRecording(c *cobra.Command, dir string, arguments []st
 		say(l.Text)
 		f.warnings += l.Text + "\n"
 	}
-	s := &gdbserver.Server{Session: session, Program: string(rec.Manifest.Program.Path), Causes: causesOf(rec)}
+	s := &gdbserver.Server{Session: session, Program: string(rec.Manifest.Program.Path), Causes: causesOf(rec), Note: say}
 	if f.stdio {
 		return s.Serve(ctx, stdio{})
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"diagnose/debug"
@@ -30,13 +31,34 @@ func FindGDB() (string, error) {
 // Served is a recording that a server shows one debugger.
 type Served struct {
 	GDB, Program, Socket string
-	// Ended receives the server's error, or nil, when the debugger has left.
+	// Ended receives the server's error, or nil, when the debugger has left. After that Notes has what the server told its user, lines.
 	Ended chan error
+	Notes strings.Builder
 }
 
 // Serve records a program of package debug's testdata, which fails by SIGSEGV, and serves it. The test is skipped if
 // there is no gdb.
 func Serve(t testing.TB, source, compiler, level string) *Served {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	path, err := filepath.Abs(filepath.Join("..", "testdata", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Compile(t, compiler, "-g", level, "-pthread", "-o", program, path)
+	return ServeProgram(t, program)
+}
+
+// Compile runs a compiler.
+func Compile(t testing.TB, compiler string, arguments ...string) {
+	t.Helper()
+	if out, err := exec.Command(compiler, arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// ServeProgram records a program, which fails by SIGSEGV, and serves it. The test is skipped if there is no gdb.
+func ServeProgram(t testing.TB, program string, arguments ...string) *Served {
 	t.Helper()
 	gdb, err := FindGDB()
 	if errors.Is(err, ErrNoGDB) {
@@ -44,16 +66,8 @@ func Serve(t testing.TB, source, compiler, level string) *Served {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	x := &Served{GDB: gdb, Program: filepath.Join(dir, "program"), Socket: filepath.Join(dir, "socket"), Ended: make(chan error, 1)}
-	path, err := filepath.Abs(filepath.Join("..", "testdata", source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(compiler, "-g", level, "-pthread", "-o", x.Program, path).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	rec, err := record.Open(recordtest.RecordProgram(t, x.Program, nil, "", "SIGSEGV").Dir)
+	x := &Served{GDB: gdb, Program: program, Socket: filepath.Join(t.TempDir(), "socket"), Ended: make(chan error, 1)}
+	rec, err := record.Open(recordtest.RecordProgram(t, x.Program, arguments, "", "SIGSEGV").Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +87,7 @@ func Serve(t testing.TB, source, compiler, level string) *Served {
 		c, err := listener.Accept()
 		if err == nil {
 			defer c.Close()
-			err = (&gdbserver.Server{Session: s, Program: x.Program}).Serve(ctx, c)
+			err = (&gdbserver.Server{Session: s, Program: x.Program, Note: func(text string) { x.Notes.WriteString(text + "\n") }}).Serve(ctx, c)
 		}
 		x.Ended <- err
 	}()

@@ -16,7 +16,12 @@ func TestMain(m *testing.M) { recordtest.Main(m) }
 // gdb records a program of package debug's testdata, and returns what gdb prints for commands.
 func gdb(t *testing.T, source, compiler, level string, commands ...string) string {
 	t.Helper()
-	served := debugtest.Serve(t, source, compiler, level)
+	return ask(t, debugtest.Serve(t, source, compiler, level), commands...)
+}
+
+// ask returns what gdb prints for commands.
+func ask(t *testing.T, served *debugtest.Served, commands ...string) string {
+	t.Helper()
 	arguments := []string{"-nx", "-q", "-batch", "-iex", "set sysroot /", "-iex", "set width 0", "-ex", "target remote " + served.Socket}
 	for _, c := range commands {
 		arguments = append(arguments, "-ex", c)

@@ -30,6 +30,8 @@ func (s *Server) query(ctx context.Context, packet string) (string, error) {
 		return s.threadInfo()
 	case "qsThreadInfo":
 		return "l", nil
+	case "qGetTLSAddr":
+		return s.threadLocal(arguments)
 	case "qXfer":
 		return s.transfer(arguments)
 	}

@@ -21,6 +21,8 @@ type Server struct {
 	Program string
 	// Causes diagnoses the recording; nil: it cannot be diagnosed here.
 	Causes func(ctx context.Context) ([]debug.Cause, error)
+	// Note tells the user the reason of an error that gdb 13 does not print; nil: it is not told.
+	Note func(text string)
 
 	out      io.Writer
 	acks     bool
