@@ -3,6 +3,7 @@ package image
 import (
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 
 	"diagnose/evidence"
 )
@@ -47,36 +48,51 @@ func walkLinks(m Memory, node evidence.Addr) []linkEntry {
 	seen := map[evidence.Addr]bool{}
 	for node != 0 && !seen[node] && len(list) < mostLinks {
 		seen[node] = true
-		var b [32]byte
-		if _, err := m.ReadMemory(node, b[:]); err != nil {
+		e, text, next, err := readLink(m, node)
+		if err != nil {
 			return list
 		}
-		le := binary.LittleEndian
-		e := linkEntry{node: node, bias: le.Uint64(b[:]), dynamic: evidence.Addr(le.Uint64(b[16:]))}
-		if name, whole, err := CString(m, evidence.Addr(le.Uint64(b[8:])), longestPath); err == nil && whole {
+		if name, whole, err := CString(m, text, longestPath); err == nil && whole {
 			e.name = name
 		}
 		list = append(list, e)
-		node = evidence.Addr(le.Uint64(b[24:]))
+		node = next
 	}
 	return list
 }
 
+// readLink reads one struct link_map. name and next are where its name and the next one are.
+func readLink(m Memory, node evidence.Addr) (e linkEntry, name, next evidence.Addr, err error) {
+	var b [32]byte
+	if _, err := m.ReadMemory(node, b[:]); err != nil {
+		return e, 0, 0, fmt.Errorf("link_map at %v: %w", node, err)
+	}
+	le := binary.LittleEndian
+	e = linkEntry{node: node, bias: le.Uint64(b[:]), dynamic: evidence.Addr(le.Uint64(b[16:]))}
+	return e, evidence.Addr(le.Uint64(b[8:])), evidence.Addr(le.Uint64(b[24:])), nil
+}
+
 // dynamicValue looks up an entry of a dynamic section.
 func dynamicValue(m Memory, addr evidence.Addr, tag uint64) (uint64, bool) {
+	value, found, err := findDynamic(m, addr, tag)
+	return value, found && err == nil
+}
+
+// findDynamic is dynamicValue where memory that cannot be read is an error.
+func findDynamic(m Memory, addr evidence.Addr, tag uint64) (value uint64, found bool, err error) {
 	for i := range mostDynamic {
 		var b [16]byte
 		if _, err := m.ReadMemory(addr+evidence.Addr(16*i), b[:]); err != nil {
-			return 0, false
+			return 0, false, fmt.Errorf("dynamic section at %v: %w", addr, err)
 		}
 		switch binary.LittleEndian.Uint64(b[:]) {
 		case tag:
-			return binary.LittleEndian.Uint64(b[8:]), true
+			return binary.LittleEndian.Uint64(b[8:]), true, nil
 		case uint64(elf.DT_NULL):
-			return 0, false
+			return 0, false, nil
 		}
 	}
-	return 0, false
+	return 0, false, fmt.Errorf("dynamic section at %v: it has more than %d entries", addr, mostDynamic)
 }
 
 // orderModules fills loadOrder, and the thread-local indices, which the dynamic

@@ -35,3 +35,16 @@ func TestThreadLocals(t *testing.T) {
 		}
 	}
 }
+
+// gdb has the libraries that are loaded at each position, however it came there: the list is the server's, and gdb learns of changes on ways that
+// do not lead through the dynamic linker's breakpoint.
+func TestLibraries(t *testing.T) {
+	loaded := "python print('loaded' if any('libloaded' in (o.filename or '') for o in gdb.objfiles()) else 'none')"
+	moment := "python m = gdb.execute('monitor when', to_string=True).strip()"
+	goThere := "python gdb.execute('monitor goto ' + m)"
+	out := ask(t, locals(t), loaded, "break place", "reverse-continue", loaded, "reverse-continue", loaded, moment, "monitor goto end", "continue", loaded, goThere, "continue",
+		loaded, "print in_loaded", "bt", "break loaded_at", "reverse-continue", "info symbol $pc", "reverse-continue", "info symbol $pc", loaded, "monitor goto begin", "continue", loaded, "delete",
+		goThere, "stepi", "info symbol $pc", loaded, "continue", loaded, "maint packet qXfer:libraries-svr4:read::0,fff")
+	shows(t, out, "SIGSEGV|main", "none", "hit Breakpoint 1", "none", "hit Breakpoint 1", "loaded", "SIGSEGV", "none", "stopped|Breakpoint 1", "loaded", `= 22`, "#0 .* place", "#1 .* main",
+		"Breakpoint 2", "loaded_at", "Breakpoint 1", "place", "loaded", "stopped", "none", "place", "loaded", "SIGSEGV", "none", "main-lm=.*liblinked.*l_addr=.*l_ld=")
+}

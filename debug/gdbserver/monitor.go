@@ -70,7 +70,7 @@ func (s *Server) setGoal(arguments []string, out io.Writer) error {
 		}
 		goal = debug.PositionOf(m)
 	}
-	s.goal = &goal
+	s.goal, s.libraries.held = &goal, ""
 	fmt.Fprintln(out, "The next 'continue' leads there.")
 	return nil
 }

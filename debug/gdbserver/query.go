@@ -17,7 +17,7 @@ func (s *Server) query(ctx context.Context, packet string) (string, error) {
 	switch name {
 	case "qSupported":
 		return fmt.Sprintf("PacketSize=%x;QStartNoAckMode+;vContSupported+;swbreak+;hwbreak+;ReverseStep+;ReverseContinue+;"+
-			"QPassSignals+;qXfer:features:read+;qXfer:threads:read+;qXfer:auxv:read+;qXfer:exec-file:read+", mostPacket), nil
+			"QPassSignals+;qXfer:features:read+;qXfer:threads:read+;qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:libraries-svr4:read+", mostPacket), nil
 	case "QStartNoAckMode", "qSymbol":
 		return "OK", nil
 	case "QPassSignals":
@@ -92,15 +92,23 @@ func (s *Server) object(name, annex string) (content []byte, known bool, err err
 		content, err = s.threadsXML()
 		return content, true, err
 	case "auxv":
-		err = s.Session.Do(func(d *replay.DebugStop) error {
-			content, err = d.Auxv()
-			return err
-		})
+		content, err = s.auxv()
+		return content, true, err
+	case "libraries-svr4":
+		content, err = s.readLibraries()
 		return content, true, err
 	case "exec-file":
 		return []byte(s.Program), true, nil
 	}
 	return nil, false, nil
+}
+
+func (s *Server) auxv() (content []byte, err error) {
+	err = s.Session.Do(func(d *replay.DebugStop) error {
+		content, err = d.Auxv()
+		return err
+	})
+	return content, err
 }
 
 func (s *Server) threadsXML() ([]byte, error) {

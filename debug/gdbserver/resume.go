@@ -13,6 +13,9 @@ type span struct{ start, end uint64 }
 
 // resume answers vCont. The recording says when which thread runs, so threads that gdb wants to keep stopped run, too.
 func (s *Server) resume(actions string) (string, error) {
+	if reply := s.takeHeld(); reply != "" {
+		return reply, nil
+	}
 	for _, action := range strings.Split(actions, ";") {
 		what, thread, _ := strings.Cut(action, ":")
 		number, err := parseThread(thread)
@@ -76,6 +79,14 @@ func (s *Server) forward(step uint32, within span) (string, error) {
 // stay is the stop reply for a stop that gdb knows, after the copy was given up.
 func (s *Server) stay() (string, error) {
 	s.forget()
+	reply, err := s.stayReply()
+	if err != nil {
+		return "", err
+	}
+	return s.withLibraries(reply)
+}
+
+func (s *Server) stayReply() (string, error) {
 	switch stop := s.Session.Stop(); {
 	case stop.Kind == replay.StopEnd:
 		return s.stopReply()
@@ -104,6 +115,9 @@ func (s *Server) atBreakpoint(pc uint64) bool {
 
 // backward answers bc and bs.
 func (s *Server) backward(how string) (string, error) {
+	if reply := s.takeHeld(); reply != "" {
+		return reply, nil
+	}
 	s.staying = false
 	// What gdb does backwards is never a call.
 	changed, _, err := s.Session.Copied()
@@ -129,6 +143,14 @@ func (s *Server) backward(how string) (string, error) {
 // moved is the stop reply after a move.
 func (s *Server) moved(err error) (string, error) {
 	s.forget()
+	reply, err := s.moveReply(err)
+	if err != nil {
+		return "", err
+	}
+	return s.withLibraries(reply)
+}
+
+func (s *Server) moveReply(err error) (string, error) {
 	switch {
 	case errors.Is(err, debug.ErrEnd):
 		s.reason = "replaylog:end;"

@@ -44,8 +44,9 @@ type Server struct {
 	changes changes
 	calling bool
 	// staying: the next continue stays where it is, without the copy.
-	staying bool
-	over    bool
+	staying   bool
+	libraries libraries
+	over      bool
 }
 
 // unsupported is the answer to a packet that is not known.
