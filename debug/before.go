@@ -10,6 +10,7 @@ import (
 
 // BackStep goes one instruction of a thread back.
 func (s *Session) BackStep(thread uint32) (Stop, error) {
+	defer s.begin("looking for the instruction before")()
 	if to, known := s.at.back(thread); known {
 		err := s.Go(to)
 		return s.stop, err

@@ -10,3 +10,6 @@ func (s *Session) LeaveMarksAfter(d time.Duration) {
 
 // Marks returns the number of marks, and how many replays have begun at one.
 func (s *Session) Marks() (marks, used int) { return len(s.marks.list), s.marks.used }
+
+// TellEvery sets how often OnProgress's function is called.
+func (s *Session) TellEvery(d time.Duration) { s.way.every = d }

@@ -116,19 +116,6 @@ func (l *live) hold(s *replay.DebugStop, plan *replay.DebugPlan) (next replay.De
 // errEnded says that a replay ended where it should not.
 var errEnded = errors.New("debug: the replay ended before the position")
 
-// wait returns the next stop.
-func (l *live) wait() (Stop, error) {
-	select {
-	case s := <-l.stops:
-		return s, nil
-	case <-l.ended:
-		if l.err != nil {
-			return Stop{}, l.err
-		}
-		return Stop{}, errEnded
-	}
-}
-
 // do calls a function with the stopped process, on the thread that traces it.
 func (l *live) do(call func(*replay.DebugStop) error) error {
 	done := make(chan error, 1)

@@ -57,6 +57,34 @@ func (m *marks) best(r *route) *mark {
 	return x
 }
 
+// before returns the last mark before a position at which none of the breakpoints is; nil: there is none.
+func (m *marks) before(to *Position, breakpoints []evidence.Addr) *mark {
+	var last *mark
+	for _, x := range m.list {
+		if x.precedes(to) && (len(x.at.Legs) == 0 || !slices.Contains(breakpoints, x.at.Legs[0].PC)) && (last == nil || x.isAfter(last)) {
+			last = x
+		}
+	}
+	if last != nil {
+		m.used++
+	}
+	return last
+}
+
+// precedes reports whether the mark is before a position, and not at it.
+func (x *mark) precedes(to *Position) bool {
+	switch {
+	case to.End || x.checkpoint.Before(to.Event):
+		return true
+	case x.at.Event != to.Event || len(to.Legs) == 0:
+		return false
+	case len(x.at.Legs) == 0:
+		return true
+	}
+	there, here := &to.Legs[0], &x.at.Legs[0]
+	return there.Kind == LegMoment && there.Thread == here.Thread && there.PC == here.PC && there.Count > here.Count
+}
+
 // count is the number of arrivals since the event.
 func (x *mark) count() uint64 {
 	if len(x.at.Legs) == 0 {

@@ -15,6 +15,8 @@ type Position struct {
 	Event evidence.Moment
 	// Signal: the event is a signal, and the position before the first instruction of its handler.
 	Signal bool
+	// inside: the legs begin where the thread has done the event and is still in the recording library.
+	inside bool
 	// Legs lead from there to the position.
 	Legs []Leg
 }

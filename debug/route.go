@@ -34,9 +34,10 @@ type route struct {
 	tally   []replay.Arrivals
 	tallied []uint64
 
-	// from is where the route begins; nil: at the start of the recording. marks, if set, are left on the way. marked is when that
+	// from is where the route begins; nil: at the start of the recording. chosen: the caller has set it. marks, if set, are left on the way. marked is when that
 	// was done last, or the route began.
 	from   *mark
+	chosen bool
 	marks  *marks
 	marked time.Time
 	// single: a leg that is counted at full speed has no marks. stage is the number of arrivals up to the next one.
@@ -208,7 +209,7 @@ func (r *route) advance(s *replay.DebugStop) error {
 // start begins the first leg at the position's event.
 func (r *route) start(s *replay.DebugStop) error {
 	r.started, r.legs = true, r.to.Legs
-	if !r.to.Signal && (len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment) {
+	if !r.to.Signal && !r.to.inside && (len(r.to.Legs) == 0 || r.to.Legs[0].Kind != LegMoment) {
 		// The first instruction after the event is the start of the other legs.
 		r.legs = append([]Leg{{Kind: LegSteps, Thread: r.to.Event.Thread, Count: 1}}, r.to.Legs...)
 	}

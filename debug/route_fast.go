@@ -85,7 +85,7 @@ func (r *route) hastenAgain(s *replay.DebugStop) error {
 	if err := r.hasten(s); err != nil {
 		return err
 	}
-	if r.left >= many && !r.hastens {
+	if r.left >= many && !r.hastens && r.seen == nil {
 		return errStages
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"diagnose/evidence"
@@ -23,14 +22,19 @@ type Session struct {
 	stop   Stop
 	first  evidence.Moment
 	// last is the last event of the thread with which the recording ends.
-	last  evidence.Moment
-	marks marks
+	last evidence.Moment
+	// events is the number of events of all threads.
+	events uint64
+	marks  marks
 	// caught are the recorded signals with handlers, by thread; nil: they were not read yet.
 	caught map[uint32][]caught
 
+	way way
+
 	mu sync.Mutex
-	// moving is the replay on its way, for Interrupt; stopped: the way is given up.
+	// moving is the replay on its way, for Interrupt; under: a way by other replays is. interrupted: it is given up.
 	moving      *live
+	under       bool
 	interrupted bool
 	// calling ends a run of the copy; nil: it does not run.
 	calling context.CancelFunc
@@ -69,8 +73,12 @@ func Open(ctx context.Context, rec *record.Recording, common replay.Common) (*Se
 	}
 	s := &Session{ctx: ctx, rec: rec, common: common, first: evidence.Moment{Thread: schedule[0].Thread, Ordinal: 1},
 		marks: marks{after: markAfter}}
-	failing := rec.Manifest.Outcome.Thread
-	s.last = evidence.Moment{Thread: failing, Ordinal: schedule.Events()[failing]}
+	s.way.every = tellEvery
+	failing, counts := rec.Manifest.Outcome.Thread, schedule.Events()
+	s.last = evidence.Moment{Thread: failing, Ordinal: counts[failing]}
+	for _, n := range counts {
+		s.events += n
+	}
 	return s, s.Go(Position{End: true})
 }
 
@@ -96,12 +104,13 @@ func (s *Session) Interrupt() {
 	switch {
 	case s.calling != nil:
 		s.calling()
-	case s.moving == nil:
-	case s.moving == s.live:
+	case s.moving != nil && s.moving == s.live:
 		s.moving.interrupt.Ask()
-	default:
+	case s.moving != nil:
 		s.interrupted = true
 		s.moving.cancel()
+	case s.under: // between two replays
+		s.interrupted = true
 	}
 }
 
@@ -109,8 +118,11 @@ func (s *Session) Interrupt() {
 func (s *Session) move(l *live) (Stop, error) {
 	s.mu.Lock()
 	s.moving = l
+	if s.interrupted {
+		l.cancel()
+	}
 	s.mu.Unlock()
-	stop, err := l.wait()
+	stop, err := s.way.wait(l)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moving = nil
@@ -167,11 +179,17 @@ func (s *Session) travel(r *route) (*live, Stop, error) {
 // attempt makes one replay for travel, from the nearest mark.
 func (s *Session) attempt(r *route) (*live, Stop, error) {
 	again := *r
-	from := s.marks.best(r)
-	r.from = from
+	from := r.from
+	if !r.chosen {
+		from = s.marks.best(r)
+		r.from = from
+	}
 	l := start(s.ctx, s.rec, s.common, r)
 	stop, err := s.move(l)
 	if err == nil || from == nil || errors.Is(err, errStages) || errors.Is(err, errTurns) || errors.Is(err, ErrInterrupted) || s.ctx.Err() != nil {
+		return l, stop, err
+	}
+	if r.chosen {
 		return l, stop, err
 	}
 	// What the checkpoints lack the whole replay may have.
@@ -185,6 +203,7 @@ func (s *Session) attempt(r *route) (*live, Stop, error) {
 
 // Go goes to a position.
 func (s *Session) Go(to Position) error {
+	defer s.begin("going there")()
 	l, stop, err := s.travel(&route{to: to})
 	if err != nil {
 		return err
@@ -257,57 +276,12 @@ func (p *Position) after(from, stop Stop) Position {
 	}
 }
 
-// recent has the last stop at halts before the session's position.
-type recent struct {
-	halts    Halts
-	last     *Stop // nil: there was none
-	accesses map[replay.Watch]uint64
-	// contents are those of the watched words after the last access.
-	contents []byte
-}
-
-// recent replays to the position again and notes the last stop.
-func (s *Session) recent(r *recent) error {
-	r.accesses = map[replay.Watch]uint64{}
-	plan := r.halts.plan()
-	note := func(x *replay.DebugStop, stop Stop) {
-		if stop.Kind == replay.StopWatch {
-			r.accesses[stop.Watch]++
-			r.contents = readWords(x, r.halts.Watches)
-		}
-		r.last = &stop
-	}
-	signals := map[evidence.Moment]bool{}
-	events, err := s.signalEvents(r.halts.Signals)
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		signals[e] = true
-	}
-	l, here, err := s.travel(&route{to: s.at, base: plan, signals: signals, seen: func(x *replay.DebugStop) error {
-		note(x, stopOf(x, &plan))
-		return nil
-	}})
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if here.Kind == replay.StopWatch && slices.Contains(r.halts.Watches, here.Watch) {
-		// The access that led here is before the position.
-		return l.do(func(x *replay.DebugStop) error {
-			note(x, here)
-			return nil
-		})
-	}
-	return nil
-}
-
 // Backward continues backwards to the last halt before the position: the process stops before the instruction that
 // has the breakpoint, or that made the access, or at the signal. ErrBegin: there is none, and the session is at the beginning.
 func (s *Session) Backward(h Halts) (Stop, error) {
-	r := &recent{halts: h}
-	if err := s.recent(r); err != nil {
+	defer s.begin("looking for the last stop before here")()
+	r := &search{s: s, halts: h}
+	if err := r.run(); err != nil {
 		return s.stop, err
 	}
 	if r.last == nil {
@@ -316,31 +290,17 @@ func (s *Session) Backward(h Halts) (Stop, error) {
 		}
 		return s.stop, ErrBegin
 	}
+	s.way.doing = "going to the last stop before here"
 	last := r.last
-	to := PositionOf(evidence.Moment{Thread: last.Thread, Ordinal: last.Ordinal, PC: evidence.Addr(last.PC), Count: last.arrivals})
-	switch last.Kind {
-	case replay.StopEvent:
-		to = Position{Event: evidence.Moment{Thread: last.Thread, Ordinal: last.Ordinal}, Signal: true}
-	case replay.StopWatch:
-		var err error
-		if to, err = s.beforeAccess(last, r.accesses[last.Watch]); err != nil {
-			return s.stop, err
-		}
+	to, err := r.target()
+	if err != nil {
+		return s.stop, err
 	}
 	if err := s.Go(to); err != nil {
 		return s.stop, err
 	}
 	s.stop.Kind, s.stop.Watch = last.Kind, last.Watch
 	return s.stop, nil
-}
-
-// beforeAccess returns the position of the instruction that made the n-th access to a word since the beginning.
-func (s *Session) beforeAccess(stop *Stop, n uint64) (Position, error) {
-	after, err := s.absolute(Position{Event: s.first, Legs: []Leg{{Kind: LegAccesses, Watch: stop.Watch, Count: n}}}, stop)
-	if err != nil {
-		return Position{}, err
-	}
-	return s.before(after)
 }
 
 // Write is a store to words of memory.
@@ -354,8 +314,9 @@ type Write struct {
 // LastWrite returns the last store to words before the position. The session stays where it is. ErrBegin: there is none.
 // Stores of the kernel are not seen.
 func (s *Session) LastWrite(words []replay.Watch) (*Write, error) {
-	r := &recent{halts: Halts{Watches: words}}
-	if err := s.recent(r); err != nil {
+	defer s.begin("looking for the last store before here")()
+	r := &search{s: s, halts: Halts{Watches: words}}
+	if err := r.run(); err != nil {
 		return nil, err
 	}
 	if r.last == nil {
@@ -365,7 +326,8 @@ func (s *Session) LastWrite(words []replay.Watch) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.beforeAccess(r.last, r.accesses[r.last.Watch])
+	s.way.doing = "going to the last store before here"
+	before, err := r.target()
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,17 @@ func TestMain(m *testing.M) { recordtest.Main(m) }
 func open(t *testing.T, source string, flags ...string) (*debug.Session, *image.Process) {
 	t.Helper()
 	rec := recorded(t, source, flags...)
+	return openWith(t, rec, replay.Common{}), coreOf(t, rec)
+}
+
+func coreOf(t *testing.T, rec *record.Recording) *image.Process {
+	t.Helper()
 	core, err := image.OpenCore(filepath.Join(rec.Dir, record.CoreName), image.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { core.Close() })
-	return openWith(t, rec, replay.Common{}), core
+	return core
 }
 
 func openWith(t *testing.T, rec *record.Recording, common replay.Common) *debug.Session {

@@ -55,6 +55,7 @@ const unsupported = ""
 // Serve answers packets until the debugger leaves or the connection ends.
 func (s *Server) Serve(ctx context.Context, connection io.ReadWriter) error {
 	s.out, s.acks = connection, true
+	s.Session.OnProgress(func(text string) { fmt.Fprintln(console{s}, text+".") })
 	s.forget()
 	inputs := make(chan input)
 	failed := make(chan error, 1)
