@@ -59,9 +59,9 @@ matrix: setup-test
 race: setup-test
 	scripts/with-cores $(GO) test -race -timeout 60m $(ALL)
 
-# Real programs, recorded and replayed 20 times: docs/recording-identity.md.
+# Real programs, recorded and replayed 20 times: docs/recording-identity.md. RACES=turns records them so.
 identity: setup-test
-	DIAGNOSE_IDENTITY=20 $(GO) test -timeout 60m -count 1 -v -run TestIdentity ./internal/realprograms
+	DIAGNOSE_IDENTITY=20 DIAGNOSE_IDENTITY_RACES=$(RACES) $(GO) test -timeout 60m -count 1 -v -run TestIdentity ./internal/realprograms
 
 # Delta and patterns over ten million accesses: two minutes.
 bench-delta:

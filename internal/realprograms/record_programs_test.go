@@ -52,6 +52,20 @@ for t in threads: q.put(None)
 print(len(results))
 PY
 `, command: `python3 work.py`},
+		{name: "python3 (computes)", needs: []string{"python3"}, setup: `cat > work.py <<'PY'
+import threading
+seen = []
+def work(n):
+    h = n
+    for i in range(300000):
+        h = (h * 31 + i) % 1000003
+        if not i % 1000: seen.append(h)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(hash(tuple(seen)))
+PY
+`, command: `python3 work.py`,
+			never: "after 5 ms a flag is set that the interpreter looks at"},
 		{name: "perl (threads)", needs: []string{"perl"}, setup: `cat > work.pl <<'PERL'
 use strict; use threads; use threads::shared; use Thread::Queue;
 my $q = Thread::Queue->new; my $total :shared = 0;
@@ -82,6 +96,16 @@ for (int i = 0; i < 300; i++) { int n = i; pool.submit(() -> map.merge(n % 17, n
 JAVA
 javac -J-Xshare:auto Work.java`, command: `java -Xint -Xmx64m -XX:+UseSerialGC Work`,
 			never: "threads take their pieces of the heap by an atomic instruction, which no event orders"},
+		{name: "java (parallel collector)", needs: []string{"java", "javac"}, setup: `cat > Heap.java <<'JAVA'
+import java.util.*; import java.util.concurrent.atomic.*;
+public class Heap { static final AtomicLong sum = new AtomicLong(); static Object[] kept = new Object[4096];
+public static void main(String[] a) throws Exception { var threads = new Thread[4];
+for (int t = 0; t < 4; t++) { int n = t; threads[t] = new Thread(() -> { for (int i = 0; i < 40000; i++) { var list = new ArrayList<Integer>(); for (int k = 0; k < 20; k++) list.add(i * k);
+kept[(i * 7 + n) & 4095] = list; sum.addAndGet(list.hashCode()); } }); threads[t].start(); }
+for (var t : threads) t.join(); System.out.println(sum); } }
+JAVA
+javac -J-Xshare:auto Heap.java`, command: `java -Xmx64m -XX:+UseParallelGC -XX:ParallelGCThreads=4 Heap`,
+			never: "threads of the collector take their work by atomic instructions, which no event orders"},
 		{name: "openssl", needs: []string{"openssl"}, command: `openssl genrsa -out key.pem 2048`},
 		{name: "curl", needs: []string{"curl", "python3"}, setup: `seq 20000 > page; python3 -m http.server --bind 127.0.0.1 $PORT >/dev/null 2>&1 & within curl -sf http://127.0.0.1:$PORT/page`,
 			env: []string{fmt.Sprintf("PORT=%d", freePort(t))}, command: `curl -s -o got http://localhost:$PORT/page`},
@@ -133,6 +157,14 @@ for worker in $(cat /proc/$(cat pid)/task/*/children); do kill -ABRT $worker; br
 	}
 	t.Run("c++", func(t *testing.T) {
 		p := identity{name: "C++ threads", command: compiled(t, "threads.cc", "-std=c++17")}
+		p.compareRuns(t)
+	})
+	t.Run("openmp", func(t *testing.T) {
+		p := identity{name: "OpenMP", command: compiled(t, "openmp.c", "-fopenmp"), never: "threads take their iterations, and wait for each other, by atomic instructions"}
+		p.compareRuns(t)
+	})
+	t.Run("queue", func(t *testing.T) {
+		p := identity{name: "lock-free queue", command: compiled(t, "queue.c"), never: "which thread takes a cell of the queue is decided by an atomic instruction"}
 		p.compareRuns(t)
 	})
 	t.Run("rust", func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"diagnose/replay/record"
 )
@@ -20,6 +21,9 @@ type tableRow struct {
 	first, others      count // replays of the first recording of the program itself, and of all others
 	reason             string
 	seen               []string
+	turns              record.Turns    // of all processes
+	recorded           time.Duration   // the first recording
+	replayed           []time.Duration // those of the first recording that were identical, with the comparison
 }
 
 type count struct{ identical, all int }
@@ -29,7 +33,15 @@ func (c count) String() string { return fmt.Sprintf("%d of %d", c.identical, c.a
 func (r *tableRow) describe(t testing.TB, tree []*record.Recording) {
 	t.Helper()
 	r.processes = len(tree)
+	if times := tree[0].Manifest.Times; times.Ended != nil {
+		r.recorded = times.Ended.Sub(times.Started)
+	}
 	for _, rec := range tree {
+		if turns := rec.Manifest.Turns; turns != nil {
+			r.turns.Ended += turns.Ended
+			r.turns.Placed += turns.Placed
+			r.turns.Unsure += turns.Unsure
+		}
 		s, err := rec.Log.Summarize()
 		if err != nil {
 			t.Fatal(err)
@@ -46,8 +58,23 @@ func (r *tableRow) failures() int {
 	return r.first.all - r.first.identical + r.others.all - r.others.identical
 }
 
+const (
+	tableHead      = "| Program | Command | Processes | Threads | Events | Log |%s Identical | Others identical |\n| --- | --- | --- | --- | --- | --- |%s --- | --- |\n"
+	turnsHead      = " Turns | At an instruction | Of these unsure | Recorded, s | Replayed, s |"
+	turnsSeparator = " --- | --- | --- | --- | --- |"
+)
+
 func (r *tableRow) line() string {
-	return fmt.Sprintf("| %s | `%s` | %d | %d | %d | %.1f MB | %v | %v |\n", r.name, r.command, r.processes, r.threads, r.events, float64(r.log)/1e6, r.first, r.others)
+	turns := ""
+	if level() == "turns" {
+		slices.Sort(r.replayed)
+		replayed := "-"
+		if n := len(r.replayed); n > 0 {
+			replayed = fmt.Sprintf("%.1f", r.replayed[n/2].Seconds())
+		}
+		turns = fmt.Sprintf(" %d | %d | %d | %.1f | %s |", r.turns.Ended, r.turns.Placed, r.turns.Unsure, r.recorded.Seconds(), replayed)
+	}
+	return fmt.Sprintf("| %s | `%s` | %d | %d | %d | %.1f MB |%s %v | %v |\n", r.name, r.command, r.processes, r.threads, r.events, float64(r.log)/1e6, turns, r.first, r.others)
 }
 
 // note keeps what a replay showed, each kind once.
@@ -76,7 +103,11 @@ func writeTable() {
 	}
 	slices.SortFunc(table.rows, func(a, b tableRow) int { return strings.Compare(a.name, b.name) })
 	var b strings.Builder
-	b.WriteString("| Program | Command | Processes | Threads | Events | Log | Identical | Others identical |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	if level() == "turns" {
+		fmt.Fprintf(&b, tableHead, turnsHead, turnsSeparator)
+	} else {
+		fmt.Fprintf(&b, tableHead, "", "")
+	}
 	for _, r := range table.rows {
 		b.WriteString(r.line())
 	}

@@ -2,6 +2,7 @@ package realprograms
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,27 @@ type identity struct {
 	env    []string
 	// child: one of the program's descendants fails, not the program.
 	child bool
-	// never says what may keep it from being identical; "" is nothing.
+	// never says what may keep it from being identical where a recording has the order of events; "" is nothing.
 	never string
+	// turns says the same where threads take turns.
+	turns string
 	// rarely says what may keep a few recordings in a hundred from being identical. Others are made
 	// then. "" is nothing.
 	rarely string
 	// limits are kinds of limits that the recording must name.
 	limits []string
+}
+
+// level is the value of record's --races with which the programs are recorded: DIAGNOSE_IDENTITY_RACES, or else
+// the order of events.
+func level() string { return cmp.Or(os.Getenv("DIAGNOSE_IDENTITY_RACES"), "events") }
+
+// reason says what may keep the program from being identical at this level.
+func (p *identity) reason() string {
+	if level() == "turns" {
+		return p.turns
+	}
+	return p.never
 }
 
 // replays is how often recordings are replayed, and recordings how many are made: few in every test
@@ -70,8 +85,8 @@ func (p *identity) compareRuns(t *testing.T) {
 	t.Parallel()
 	need(t, append([]string{"bash"}, p.needs...)...)
 	quick := os.Getenv("DIAGNOSE_IDENTITY") == ""
-	if p.never != "" && quick {
-		t.Skipf("nothing to be sure of: %s (DIAGNOSE_IDENTITY=20 tries it)", p.never)
+	if p.reason() != "" && quick {
+		t.Skipf("nothing to be sure of: %s (DIAGNOSE_IDENTITY=20 tries it)", p.reason())
 	}
 	recordings, times := replays(t)
 	row := p.row()
@@ -98,7 +113,7 @@ func (p *identity) row() tableRow {
 	if filepath.IsAbs(command) {
 		command = filepath.Base(command)
 	}
-	return tableRow{name: p.name, command: command, reason: p.never}
+	return tableRow{name: p.name, command: command, reason: p.reason()}
 }
 
 // try records once and replays the recording the given number of times.
@@ -137,11 +152,11 @@ func (p *identity) record(t testing.TB) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	env := append(environment(nil), "HOME="+dir, "DIAGNOSE="+tool(t), "RECORDINGS="+out,
+	env := append(environment(nil), "HOME="+dir, "DIAGNOSE="+tool(t), "RECORDINGS="+out, "RACES="+level(),
 		"XDG_CACHE_HOME="+cacheHome(t))
 	env = append(env, p.env...)
 	script := within + p.setup + "\n"
-	const recorded = `"$DIAGNOSE" record --all --output "$RECORDINGS" -- `
+	const recorded = `"$DIAGNOSE" record --all --races="$RACES" --output "$RECORDINGS" -- `
 	if p.client == "" {
 		program, _, _ := strings.Cut(p.command, " ")
 		env = append(env, "NAME="+filepath.Base(program), "PRELOAD="+plant(t))
@@ -180,8 +195,9 @@ func (p *identity) check(t testing.TB, tree []*record.Recording) {
 		m := rec.Manifest
 		failed = failed || m.Outcome.Kind == record.OutcomeSignal && m.Outcome.Signal == int(syscall.SIGABRT) && (i == 0 || p.child)
 		for _, l := range m.Limits {
-			// Many recordings have the limit that a library might query the processor.
-			if p.never == "" && l.Kind != "random" && !contains(p.limits, l.Kind) {
+			// Many recordings have the limit that a library might query the processor. How many turns ended at a place
+			// that may look like another is in the table.
+			if p.reason() == "" && l.Kind != "random" && l.Kind != "turns" && !contains(p.limits, l.Kind) {
 				t.Errorf("%s: %s: the recording has the limit %s: %s", p.name, rec.Dir, l.Kind, l.Text)
 			}
 		}
@@ -223,7 +239,11 @@ func closeTree(tree []*record.Recording) {
 // replay replays once and compares.
 func (p *identity) replay(t *testing.T, row *tableRow, first bool, rec *record.Recording) {
 	t.Helper()
+	began := time.Now()
 	why := replayOnce(t.Context(), rec)
+	if first && rec.Manifest.Parent == nil && why == "" {
+		row.replayed = append(row.replayed, time.Since(began))
+	}
 	c := &row.others
 	if first && rec.Manifest.Parent == nil {
 		c = &row.first
@@ -235,7 +255,7 @@ func (p *identity) replay(t *testing.T, row *tableRow, first bool, rec *record.R
 	}
 	row.note(why)
 	report := t.Errorf
-	if p.never != "" || p.rarely != "" {
+	if p.reason() != "" || p.rarely != "" {
 		report = t.Logf
 	}
 	report("%s: %s", rec.Manifest.Program.Path, why)
