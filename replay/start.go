@@ -55,7 +55,7 @@ func (c *controller) start() error {
 	}
 	c.Threads[c.PID] = &tracee.Thread{TID: c.PID, Stopped: true}
 	if c.Stages[0].SeveralThreads() {
-		c.Pin()
+		c.pin()
 	}
 	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
 		return err
@@ -67,6 +67,16 @@ func (c *controller) start() error {
 		return err
 	}
 	return c.loading.CheckExecuted()
+}
+
+// pin restricts the process to the processor that it had in the recording, where that is known and may be used.
+func (c *controller) pin() {
+	for _, stage := range c.Stages {
+		if turns := stage.Rec.Manifest.Turns; turns != nil && turns.Processor != nil && c.PinTo(*turns.Processor) {
+			return
+		}
+	}
+	c.Pin()
 }
 
 // traceOptions are the options of each thread of the process.

@@ -2,10 +2,13 @@ package replay_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
+	"diagnose/evidence"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -41,4 +44,66 @@ func recordTurns(t *testing.T, p *recordtest.Program) (r *recordtest.Recorded) {
 		t.Log("recorded again: ", err)
 	}
 	return r
+}
+
+// TestTurnsGeneratedCode: turns end in code that the program has written, which is among the memory that a place is compared by.
+func TestTurnsGeneratedCode(t *testing.T) {
+	for _, when := range []string{"before", "after"} {
+		t.Run(when, func(t *testing.T) {
+			p, err := recordtest.Read("../internal/testdata/turns/generated.c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Args = []string{when}
+			for seed := range uint64(20) {
+				r := p.RecordTurns(t, seed+1)
+				if turnsInGenerated(t, r) > 0 {
+					recordtest.Identical(t, r.Dir, 3)
+					return
+				}
+			}
+			t.Error("no turn of 20 recordings ended in the code that the program wrote")
+		})
+	}
+}
+
+// turnsInGenerated counts the turns of a recording that ended outside of all objects.
+func turnsInGenerated(t *testing.T, r *recordtest.Recorded) (count int) {
+	t.Helper()
+	rec, core := r.Open(t)
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != eventlog.KindPoint {
+			continue
+		}
+		if m := core.MappingAt(evidence.Addr(e.Object)); m == nil || m.Path == "" {
+			count++
+		}
+	}
+	return count
+}
+
+// TestTurnsProcessor: the replay is on the processor that the threads ran on, which cpuid tells them.
+func TestTurnsProcessor(t *testing.T) {
+	for _, args := range [][]string{nil, {"extended"}} {
+		p, err := recordtest.Read("../internal/testdata/turns/processor.c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Args = args
+		r := p.RecordTurns(t, 1)
+		rec, err := record.Open(r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns := rec.Manifest.Turns
+		rec.Close()
+		if turns == nil || turns.Processor == nil {
+			t.Fatalf("the recording does not name the processor: %+v", turns)
+		}
+		// Without that, replays take the processors in turn.
+		recordtest.Identical(t, r.Dir, max(2, runtime.NumCPU()))
+	}
 }

@@ -392,7 +392,7 @@ struct dg_hunt {
 	uint64_t clock;  /* what the clocks say: ns since 1970. It advances with each operation, and where no thread can run */
 	uint32_t chance; /* DG_HUNT_RANDOM: of a preemption at a point of the code, of 65,536 */
 	uint32_t quiet;  /* 1: without a log */
-	int32_t processor; /* that all threads are to run on; -1: any */
+	int32_t processor; /* that all threads are to run on; -1: any. DG_HUNT_TURNS: that they run on, once there are two */
 	uint32_t planned;  /* decisions of the plan: by thread, then step */
 	/* What came of it */
 	uint64_t steps;    /* decisions of all threads, points of the code included */

@@ -82,7 +82,7 @@ func (b *Breakpoints) Arm(t *tracee.Thread, event uint64) error {
 	if e.Kind == eventlog.KindPoint {
 		find = turnPlace
 	}
-	p, err := find(b.process.Memory, e)
+	p, err := find(ownText{b}, e)
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,13 @@ func (b *Breakpoints) await(t *tracee.Thread, p *place) error {
 	if err := b.demoteProbes(t, p.pc); err != nil {
 		return err
 	}
-	p.ignoreFlags(b.process.Memory)
-	if repeatedLength(b.process.Memory, p.pc) == 0 {
-		var err error
+	var err error
+	if p.generated, err = b.isGenerated(p.pc); err != nil {
+		return err
+	}
+	if p.generated {
+		p.retry = true // the code may not be there yet
+	} else if p.ignoreFlags(b.process.Memory); repeatedLength(b.process.Memory, p.pc) == 0 {
 		if p.probe, err = b.setProbe(t, p); err != nil && !errors.Is(err, patch.ErrImpossible) {
 			return err
 		}
@@ -295,7 +299,7 @@ func (b *Breakpoints) probed(t *tracee.Thread, x *broken, regs *ptrace.Registers
 	if same, err := p.matches(t); err != nil {
 		return Move{}, err
 	} else if !same {
-		return Move{}, p.probe.compareMore(t, p, regs)
+		return Move{}, p.probe.compareMore(t, p, ownText{b}, regs)
 	}
 	if err := ptrace.SetRegisters(t.TID, &at); err != nil {
 		return Move{}, err
@@ -328,7 +332,7 @@ func (b *Breakpoints) reached(t *tracee.Thread, x *broken, regs *ptrace.Register
 // after the comparison, so it may come from inside of the window.
 func (b *Breakpoints) retryProbe(t *tracee.Thread, x *broken, regs *ptrace.Registers) error {
 	p := x.place
-	if !p.retry || b.lifted {
+	if !p.retry || b.lifted || repeatedLength(b.process.Memory, p.pc) != 0 {
 		return nil
 	}
 	p.retry = false

@@ -35,7 +35,9 @@ type place struct {
 	probe    *probe // nil: a debug register
 	// retry: a probe was not possible, perhaps because of where the thread continued.
 	retry bool
-	known []tracee.Words
+	// generated: the program wrote the code at pc, or has yet to write it.
+	generated bool
+	known     []tracee.Words
 	// rest: a repeating instruction is executed until the place's count is left, and traps after
 	// it, at this address.
 	rest uint64

@@ -1,9 +1,11 @@
 package breakpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +54,15 @@ const (
 // setProbe installs a probe at the place, through a stopped thread. The error is
 // patch.ErrImpossible if none is possible.
 func (b *Breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
+	if err := b.takeOver(t, p.pc); err != nil {
+		return nil, err
+	}
 	w := b.inlinedWindow(t, p.pc)
+	if p.generated {
+		if w = b.generatedWindow(t, p.pc); w == nil {
+			return nil, patch.ErrImpossible
+		}
+	}
 	if w == nil {
 		entries, text, base, known := b.entries(t, p.pc)
 		if !known {
@@ -78,6 +88,26 @@ func (b *Breakpoints) setProbe(t *tracee.Thread, p *place) (*probe, error) {
 		return nil, errors.Join(err, x.unmap(t))
 	}
 	return x, nil
+}
+
+// takeOver removes the probes of other threads that begin at a pc. Threads that compute in the same code often have their
+// places at one instruction, and one of them runs at a time: when another does, a debug register stops it at its first arrival,
+// and the probe is its own again.
+func (b *Breakpoints) takeOver(t *tracee.Thread, pc uint64) error {
+	for tid, other := range b.threads {
+		q := other.place
+		if tid == t.TID || q == nil || q.probe == nil || q.pc != pc || q.probe.Start != pc {
+			continue
+		}
+		if err := q.probe.remove(t); err != nil {
+			return err
+		}
+		q.probe, q.retry = nil, true
+		if err := b.process.WhileStopped(tid, b.set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inlinedWindow returns the code that a probe's jump replaces where inlined has replaced the
@@ -155,11 +185,11 @@ const mostChecks = 64
 
 // compareMore handles a thread that the probe stopped, but whose memory differs from the place's:
 // from now on the probe compares a word that differs.
-func (x *probe) compareMore(t *tracee.Thread, p *place, regs *ptrace.Registers) error {
+func (x *probe) compareMore(t *tracee.Thread, p *place, m io.ReaderAt, regs *ptrace.Registers) error {
 	if len(x.checks) == mostChecks {
 		return nil
 	}
-	c, found := p.differing(x.process.Memory)
+	c, found := p.differing(m)
 	if !found {
 		return nil
 	}
@@ -180,7 +210,7 @@ func (x *probe) compareMore(t *tracee.Thread, p *place, regs *ptrace.Registers) 
 
 // differing finds a word of the place that differs from memory now. It begins with the data, where
 // a counter may be.
-func (p *place) differing(m *tracee.Memory) (check, bool) {
+func (p *place) differing(m io.ReaderAt) (check, bool) {
 	for i := len(p.known) - 1; i >= 0; i-- {
 		k := p.known[i]
 		have := make([]byte, len(k.Data))
@@ -253,14 +283,27 @@ func (x *probe) remove(t *tracee.Thread) error {
 	return x.unmap(t)
 }
 
-// takeOut restores the program's text.
+// takeOut restores the program's text. Code that the program has written there meanwhile stays.
 func (x *probe) takeOut() error {
-	for _, r := range x.replaced {
-		if _, err := x.process.Memory.WriteAt(r.Data, int64(r.Addr)); err != nil {
+	for i, r := range x.replaced {
+		if err := x.exchange(&x.jumps[i], &r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// exchange writes bytes in the place of others of the same length, if these are there.
+func (x *probe) exchange(old, next *tracee.Words) error {
+	have := make([]byte, len(old.Data))
+	if _, err := x.process.Memory.ReadAt(have, int64(old.Addr)); err != nil {
+		return err
+	}
+	if !bytes.Equal(have, old.Data) {
+		return nil
+	}
+	_, err := x.process.Memory.WriteAt(next.Data, int64(next.Addr))
+	return err
 }
 
 // unmap unmaps the memory of the probe. The thread is stopped.

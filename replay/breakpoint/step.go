@@ -58,8 +58,8 @@ func (b *Breakpoints) lift(on bool) error {
 
 // putIn puts the probe's jumps into the text.
 func (x *probe) putIn() error {
-	for _, j := range x.jumps {
-		if _, err := x.process.Memory.WriteAt(j.Data, int64(j.Addr)); err != nil {
+	for i, j := range x.jumps {
+		if err := x.exchange(&x.replaced[i], &j); err != nil {
 			return err
 		}
 	}

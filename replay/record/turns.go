@@ -13,4 +13,7 @@ type Turns struct {
 	// Unsure counts those of Placed where not all memory was compared: a replay may find an
 	// earlier place that looks the same, and differ from there.
 	Unsure uint64 `json:"unsure,omitempty"`
+	// Processor is the number of the processor that the threads ran on from the second thread on; nil: there was
+	// none, or it is not known. The instruction cpuid tells a program where it runs.
+	Processor *int `json:"processor,omitempty"`
 }

@@ -44,6 +44,8 @@ type tracee struct {
 	// handed is the last signal sent by a process that the engine's handler was given, and for
 	// which the program may have no handler.
 	handed *ptrace.Siginfo
+	// seeking counts the steps that it has made since its turn was over; 0: it is not stepped for that.
+	seeking int
 	// parent is the parent of a process whose creation has not been reported.
 	parent int
 }
@@ -99,7 +101,7 @@ func (t *tracees) ending() []*process {
 
 // proceed continues a stopped thread, with a signal.
 func (x *tracee) proceed(s syscall.Signal) error {
-	x.stopped = false
+	x.stopped, x.seeking = false, 0
 	if x.delay != nil {
 		return ptrace.Step(x.tid, s)
 	}

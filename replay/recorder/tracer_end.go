@@ -78,7 +78,7 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 		x.delay.addSignal(stop.Signal, info)
 		return nil
 	}
-	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil) {
+	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil || x.seeking > 0) {
 		return nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

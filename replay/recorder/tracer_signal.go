@@ -65,8 +65,13 @@ func (t *tracer) give(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
 // faulted handles a signal raised by an instruction: one of the engine's, a step, or one of the
 // program's own.
 func (t *tracer) faulted(x *tracee, s syscall.Signal, info ptrace.Siginfo) error {
-	if step, given := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
+	step, given := isStep(&info)
+	step = step && s == unix.SIGTRAP
+	if step && x.delay != nil {
 		return t.stepped(x, given)
+	}
+	if step && x.seeking > 0 {
+		return t.turnTimedOut(x)
 	}
 	regs, err := ptrace.GetRegisters(x.tid)
 	if err != nil {

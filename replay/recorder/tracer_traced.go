@@ -135,7 +135,7 @@ func (x *tracee) lastSignal(s syscall.Signal) (syscall.Signal, error) {
 	if err != nil || !isFault(s, &info) {
 		return s, err
 	}
-	if step, _ := isStep(&info); step && s == unix.SIGTRAP && x.delay != nil {
+	if step, _ := isStep(&info); step && s == unix.SIGTRAP && (x.delay != nil || x.seeking > 0) {
 		return 0, nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

@@ -41,6 +41,9 @@ func (r *recording) noteTurns() {
 	}
 	turns := *r.manifest.Turns
 	turns.Ended, turns.Placed, turns.Unsure = raw.Turn, raw.Placed, raw.Misplaced
+	if processor := int(raw.Processor); processor >= 0 {
+		turns.Processor = &processor
+	}
 	r.manifest.Turns = &turns
 	if turns.Unsure > 0 {
 		r.limit("turns", fmt.Sprintf("%s ended at an instruction where not all memory was compared: a replay may find an earlier place that looks the same",
@@ -80,15 +83,43 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	if err != nil {
 		return err
 	}
-	early := kind.Exact == 0 && kind.Over == 0
+	early := kind.Exact == 0 && kind.Over == 0 && x.seeking == 0
 	if early || raw.State != agent.RRunning || raw.Raw != 0 || at.whereabouts != inProgram || int64(at.regs.Orig_rax) >= 0 || x.delay != nil {
 		r.turnOver()
 		return x.proceed(0)
+	}
+	if found, err := x.seek(at.regs.Rip); err != nil || !found {
+		return err
 	}
 	if err := r.enterForTurn(x, &raw, &at.regs); err != nil {
 		return err
 	}
 	return x.proceed(0)
+}
+
+// mostSeeking is how many steps a thread makes to an instruction that a replay can replace.
+const mostSeeking = 100
+
+// seek makes a thread whose turn is over take a step, if a replay cannot replace the instruction that it is at by a jump: it would
+// stop there at each arrival. The timer alone would find a thread at the same few instructions of a loop. found: it is at such an
+// instruction, or there is none nearby.
+func (x *tracee) seek(pc uint64) (found bool, err error) {
+	r := x.process.recording
+	possible, err := sites.CanProbe(r.memory, x.tid, pc)
+	if err != nil || possible || x.seeking == mostSeeking {
+		return true, err
+	}
+	const pushf = 0x9c // it would store the trap flag
+	var code [1]byte
+	if _, err := r.memory.ReadAt(code[:], int64(pc)); err != nil {
+		return true, err
+	}
+	if code[0] == pushf || r.crawls(pc) {
+		return true, nil
+	}
+	x.seeking++
+	x.stopped = false
+	return false, ptrace.Step(x.tid, 0)
 }
 
 // turnOver lets the turn end at the next event.

@@ -27,15 +27,31 @@ func (p *Process) Pin() {
 			continue
 		}
 		if left == 0 {
-			var one unix.CPUSet
-			one.Set(cpu)
-			unix.SchedSetaffinity(p.PID, &one)
-			unix.SchedSetaffinity(0, &one)
-			p.allowed = &may
+			p.restrict(cpu, &may)
 			return
 		}
 		left--
 	}
+}
+
+// PinTo is Pin to a processor. False: they may not use it.
+func (p *Process) PinTo(cpu int) bool {
+	var may unix.CPUSet
+	if cpu < 0 || unix.SchedGetaffinity(p.PID, &may) != nil || !may.IsSet(cpu) {
+		return false
+	}
+	if may.Count() > 1 {
+		p.restrict(cpu, &may)
+	}
+	return true
+}
+
+func (p *Process) restrict(cpu int, may *unix.CPUSet) {
+	var one unix.CPUSet
+	one.Set(cpu)
+	unix.SchedSetaffinity(p.PID, &one)
+	unix.SchedSetaffinity(0, &one)
+	p.allowed = may
 }
 
 // Unpin undoes pin for a process that is handed to a debugger, which this thread starts.

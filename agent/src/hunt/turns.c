@@ -161,6 +161,8 @@ static void dg_turns_pin(void)
 		return;
 	one[processor / 64] = 1ull << processor % 64;
 	dg_turns_pinned = !dg_sys3(SYS_sched_setaffinity, 0, sizeof(one), one);
+	if (dg_turns_pinned)
+		DG_HUNT->processor = (int32_t)processor;
 	dg_turn_start();
 }
 
@@ -182,6 +184,7 @@ static void dg_turns_forked(void)
 	if (dg_turns_pinned)
 		dg_sys3(SYS_sched_setaffinity, 0, sizeof(dg_hunt_processors), dg_hunt_processors);
 	dg_turns_pinned = false;
+	DG_HUNT->processor = -1;
 	dg_turn_start();
 	dg_turns_more();
 }
