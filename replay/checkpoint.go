@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"diagnose/agent"
@@ -166,7 +167,7 @@ func (c *controller) setHooks(from *Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	control.Echo = 0
+	control.Echo, control.Tracer = 0, uint32(os.Getpid())
 	if c.request.Echo != nil {
 		control.Echo = 1
 	}

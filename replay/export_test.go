@@ -1,9 +1,14 @@
 package replay
 
 import (
+	"context"
+	"io"
+	"os"
+
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/replay/record"
 )
 
 // Write changes the memory of a stopped process.
@@ -38,3 +43,29 @@ func (k *Kept) EndProcesses() error {
 	}
 	return nil
 }
+
+// Save writes a checkpoint to a file.
+func (x *Checkpoint) Save(w io.Writer) error { return x.save(w, 0, 1<<30) }
+
+// LoadCheckpoint makes the checkpoint of a file.
+func LoadCheckpoint(ctx context.Context, rec *record.Recording, f *os.File) (*Checkpoint, error) {
+	saved, about, err := readCheckpoint(f)
+	if err != nil {
+		return nil, err
+	}
+	p, err := prepareRecording(ctx, rec, about.Timing)
+	if err != nil {
+		return nil, err
+	}
+	defer p.recordings.Close()
+	return p.load(ctx, saved, about)
+}
+
+// WithoutLeast writes checkpoints of recordings whose replays are short, too.
+func (s *Store) WithoutLeast() *Store {
+	s.least = 0
+	return s
+}
+
+// Prune is prune.
+func (s *Store) Prune() error { return s.prune() }

@@ -14,7 +14,8 @@ import (
 // Kept keeps checkpoints of the replays of a recording, so that later replays begin near what they look at. Replays leave them
 // before they observe anything; the first of them runs from the recording's start. It may be used by several goroutines at once.
 type Kept struct {
-	most int
+	most  int
+	store *Store // nil: checkpoints end with Close
 
 	mu   sync.Mutex
 	list []*kept
@@ -24,8 +25,15 @@ type Kept struct {
 	leaving map[place]bool
 	counts  ReplayCounts
 	closed  bool
+	// whole are the longest times that whole replays took. searched are the recordings that were looked up in store.
+	whole    map[*record.Recording]time.Duration
+	searched map[*record.Recording]bool
 	// users are the replays that begin at a checkpoint.
 	users sync.WaitGroup
+
+	// loading is held while the process of a checkpoint is made from a file.
+	loading  sync.Mutex
+	prepared map[*record.Recording]*preparedRecording
 }
 
 // place is a position in a recording: a number of events that all threads have done.
@@ -43,6 +51,9 @@ type kept struct {
 	position uint64
 	// lost: its process cannot be copied any more.
 	lost bool
+	// uses counts the replays that began there. stored is its file, if it was read from one.
+	uses   uint64
+	stored *stored
 }
 
 // ReplayCounts are the replays of a diagnosis.
@@ -51,8 +62,8 @@ type ReplayCounts struct {
 	Whole, Continued int
 	// WholeTime and ContinuedTime are the sums of the times that they took. Those of replays that ran at once are added.
 	WholeTime, ContinuedTime time.Duration
-	// Checkpoints counts those that were left.
-	Checkpoints int
+	// Checkpoints counts those that were left, Loaded those that were made from files.
+	Checkpoints, Loaded int
 }
 
 // MostKept bounds the checkpoints of a diagnosis: each is a process. Their memory is bounded by Stopped.RoomFor.
@@ -72,7 +83,8 @@ func KeepCheckpoints(ctx context.Context, most int) (context.Context, *Kept) {
 	if k := keptOf(ctx); k != nil {
 		return ctx, k
 	}
-	k := &Kept{most: most, timings: map[*record.Recording]record.Timing{}, leaving: map[place]bool{}}
+	k := &Kept{most: most, store: storeOf(ctx), timings: map[*record.Recording]record.Timing{}, leaving: map[place]bool{},
+		whole: map[*record.Recording]time.Duration{}, searched: map[*record.Recording]bool{}, prepared: map[*record.Recording]*preparedRecording{}}
 	return context.WithValue(ctx, keptKey{}, k), k
 }
 
@@ -81,7 +93,7 @@ func keptOf(ctx context.Context) *Kept {
 	return k
 }
 
-// Close gives up the checkpoints. Replays that begin at one of them end before; later ones are whole.
+// Close gives up the checkpoints, after it has written some to the Store. Replays that begin at one of them end before; later ones are whole.
 func (k *Kept) Close() {
 	k.mu.Lock()
 	k.closed = true
@@ -89,10 +101,17 @@ func (k *Kept) Close() {
 	k.users.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.write()
 	for _, x := range k.list {
-		x.Close()
+		if x.copied != nil {
+			x.Close()
+		}
+	}
+	for _, p := range k.prepared {
+		p.recordings.Close()
 	}
 	k.list = nil
+	clear(k.prepared)
 }
 
 // Counts returns the replays so far.
@@ -106,9 +125,15 @@ func (k *Kept) Counts() ReplayCounts {
 func (k *Kept) run(ctx context.Context, rec *record.Recording, p parts) (*Result, error) {
 	at, err := p.scope(rec)
 	if err != nil || at == nil {
-		return k.count(&p, func() (*Result, error) { return run(ctx, rec, p) })
+		return k.count(rec, &p, func() (*Result, error) { return run(ctx, rec, p) })
 	}
+	k.find(at)
 	from := k.begin(at)
+	for from != nil && k.load(ctx, from) != nil {
+		k.giveUp(from)
+		k.users.Done()
+		from = k.begin(at)
+	}
 	if from != nil {
 		defer k.users.Done()
 		p.from = from.Checkpoint
@@ -116,12 +141,12 @@ func (k *Kept) run(ctx context.Context, rec *record.Recording, p parts) (*Result
 	if p.leaves() {
 		p.leaving = &leaving{kept: k, scope: at, from: from}
 	}
-	result, err := k.count(&p, func() (*Result, error) { return run(ctx, rec, p) })
+	result, err := k.count(rec, &p, func() (*Result, error) { return run(ctx, rec, p) })
 	k.adopt(p.leaving, result, err)
 	if refused := (*copyError)(nil); errors.As(err, &refused) && ctx.Err() == nil {
 		k.giveUp(from)
 		p.from, p.leaving = nil, nil
-		return k.count(&p, func() (*Result, error) { return run(ctx, rec, p) })
+		return k.count(rec, &p, func() (*Result, error) { return run(ctx, rec, p) })
 	}
 	return result, err
 }
@@ -141,7 +166,7 @@ func (k *Kept) giveUp(x *kept) {
 }
 
 // count counts a replay.
-func (k *Kept) count(p *parts, replay func() (*Result, error)) (*Result, error) {
+func (k *Kept) count(rec *record.Recording, p *parts, replay func() (*Result, error)) (*Result, error) {
 	started := time.Now()
 	defer func() {
 		k.mu.Lock()
@@ -152,6 +177,7 @@ func (k *Kept) count(p *parts, replay func() (*Result, error)) (*Result, error) 
 		} else {
 			k.counts.Whole++
 			k.counts.WholeTime += took
+			k.whole[rec] = max(k.whole[rec], took)
 		}
 	}()
 	return replay()
@@ -171,6 +197,7 @@ func (k *Kept) begin(at *scope) *kept {
 		}
 	}
 	if best != nil {
+		best.uses++
 		k.users.Add(1)
 	}
 	return best

@@ -21,6 +21,24 @@ import (
 // start starts the oldest process of the replay as it was recorded, stopped before its first
 // instruction.
 func (c *controller) start() error {
+	if err := c.launch(traceOptions); err != nil {
+		return err
+	}
+	var err error
+	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
+		return err
+	}
+	if err := c.chooseBreakpoints(); err != nil {
+		return err
+	}
+	if c.loading, err = loadguard.New(c.Process, c.Stages[0].Rec); err != nil {
+		return err
+	}
+	return c.loading.CheckExecuted()
+}
+
+// launch starts the program with options of ptrace.
+func (c *controller) launch(options int) error {
 	m := c.Stages[0].Rec.Manifest
 	if err := recorded.CheckFiles(c.Stages[0].Rec); err != nil {
 		return err
@@ -35,7 +53,7 @@ func (c *controller) start() error {
 		Path: path, Args: args, Environ: record.Strings(m.Program.Environ),
 		Directory: string(m.Program.Directory), StackLimit: m.Program.StackLimit,
 		Files:   []uintptr{null.Fd(), null.Fd(), null.Fd()},
-		Options: traceOptions,
+		Options: options,
 	}
 	umask := int(m.Program.Umask)
 	l.Umask = &umask
@@ -57,16 +75,7 @@ func (c *controller) start() error {
 	if c.Stages[0].SeveralThreads() {
 		c.pin()
 	}
-	if c.Memory, err = tracee.OpenMemory(c.PID); err != nil {
-		return err
-	}
-	if err := c.chooseBreakpoints(); err != nil {
-		return err
-	}
-	if c.loading, err = loadguard.New(c.Process, c.Stages[0].Rec); err != nil {
-		return err
-	}
-	return c.loading.CheckExecuted()
+	return nil
 }
 
 // pin restricts the process to the processor that it had in the recording, where that is known and may be used.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -129,7 +131,8 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	f.Opened = opened
 	defer context.AfterFunc(c.Context(), secondEnds)()
 	dropPages()
-	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(c.Context(), req) })
+	ctx := withStore(c.Context())
+	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(ctx, req) })
 	if err != nil {
 		return err
 	}
@@ -140,6 +143,20 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 		return errInterrupted
 	}
 	return err
+}
+
+// withStore returns a context whose replays begin at checkpoints that earlier commands have left in the user's cache directory. Without
+// that directory, or if others may write to it, they begin at the start of their recordings.
+func withStore(ctx context.Context) context.Context {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ctx
+	}
+	store, err := replay.OpenStore(filepath.Join(cache, "diagnose", "checkpoints"), version())
+	if err != nil {
+		return ctx
+	}
+	return replay.UseStore(ctx, store)
 }
 
 // checkBounds refuses bounds of replays that make no sense, and any bounds if there is nothing to

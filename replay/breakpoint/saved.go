@@ -1,6 +1,7 @@
 package breakpoint
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 
@@ -68,6 +69,51 @@ func (b *Breakpoints) Adopt(s Saved) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// savedJSON is Saved in a file. A process that is made from a file has the program's own text.
+type savedJSON struct {
+	Threads map[uint32]savedThreadJSON
+	Placed  []savedPlaceJSON
+	Mapped  []tracee.Span
+}
+
+type savedThreadJSON struct {
+	Placed          bool
+	Event, PC, Left uint64
+}
+
+type savedPlaceJSON struct {
+	Thread uint32
+	PC     uint64
+}
+
+// MarshalJSON writes all but Text.
+func (s *Saved) MarshalJSON() ([]byte, error) {
+	x := savedJSON{Threads: map[uint32]savedThreadJSON{}, Mapped: s.Mapped}
+	for i, t := range s.threads {
+		x.Threads[i] = savedThreadJSON{t.placed, t.event, t.point.pc, t.point.left}
+	}
+	for at := range s.placedAt {
+		x.Placed = append(x.Placed, savedPlaceJSON{at.thread, at.pc})
+	}
+	return json.Marshal(x)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (s *Saved) UnmarshalJSON(data []byte) error {
+	var x savedJSON
+	if err := json.Unmarshal(data, &x); err != nil {
+		return err
+	}
+	*s = Saved{threads: map[uint32]savedThread{}, placedAt: map[placedPC]bool{}, Mapped: x.Mapped}
+	for i, t := range x.Threads {
+		s.threads[i] = savedThread{t.Placed, t.Event, point{t.PC, t.Left}}
+	}
+	for _, at := range x.Placed {
+		s.placedAt[placedPC{at.Thread, at.PC}] = true
 	}
 	return nil
 }

@@ -20,15 +20,26 @@ type keeper struct {
 
 // keep takes over a process that was left to itself (leave).
 func keep(pid int) (*keeper, error) {
-	k := &keeper{pid: pid, calls: make(chan func()), ended: make(chan struct{})}
+	return keepStarted(func() (int, error) {
+		err := seize(pid)
+		if err != nil {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		return pid, err
+	})
+}
+
+// keepStarted keeps the process that start returns, stopped, with one thread, and traced by the thread that calls it.
+func keepStarted(start func() (pid int, err error)) (*keeper, error) {
+	k := &keeper{calls: make(chan func()), ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		defer close(k.ended)
 		ptrace.OnThread(func() error {
-			err := seize(pid)
+			pid, err := start()
+			k.pid = pid
 			started <- err
 			if err != nil {
-				unix.Kill(pid, unix.SIGKILL)
 				return nil
 			}
 			for call := range k.calls {
@@ -44,6 +55,17 @@ func keep(pid int) (*keeper, error) {
 	return k, nil
 }
 
+// do calls f on the thread that traces the process.
+func (k *keeper) do(f func() error) (err error) {
+	done := make(chan struct{})
+	k.calls <- func() {
+		defer close(done)
+		err = f()
+	}
+	<-done
+	return err
+}
+
 // close ends the process.
 func (k *keeper) close() {
 	close(k.calls)
@@ -52,21 +74,19 @@ func (k *keeper) close() {
 
 // fork makes a child of the process, which is left to itself.
 func (k *keeper) fork() (pid int, err error) {
-	done := make(chan struct{})
-	k.calls <- func() {
-		defer close(done)
-		if err = reap(k.pid); err != nil {
-			return
+	err = k.do(func() error {
+		if err := reap(k.pid); err != nil {
+			return err
 		}
-		var caller *ptrace.Caller
-		if caller, err = ptrace.NewCaller(k.pid, page); err != nil {
-			return
+		caller, err := ptrace.NewCaller(k.pid, page)
+		if err != nil {
+			return err
 		}
-		if pid, err = fork(caller); err == nil {
-			err = leave(pid)
+		if pid, err = fork(caller); err != nil {
+			return err
 		}
-	}
-	<-done
+		return leave(pid)
+	})
 	return pid, err
 }
 
