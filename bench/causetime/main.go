@@ -1,5 +1,5 @@
 // Command causetime measures how long the cause of a recording takes, how many replays that needs, and how many of them are whole: with
-// checkpoints and without. The programs compute for some ten seconds before they fail. It prints a Markdown table.
+// checkpoints, without, and with those that an earlier diagnosis has left in files. The programs compute for some ten seconds before they fail. It prints a Markdown table.
 //
 //	go run ./bench/causetime
 //	go run ./bench/causetime -rounds 50 -program late
@@ -73,22 +73,60 @@ func (s *settings) measure(ctx context.Context, name string) error {
 	}
 	times := rec.Manifest.Times
 	rec.Close()
-	for _, most := range []int{0, replay.MostKept} {
-		inside, kept := replay.KeepCheckpoints(ctx, most)
-		started := time.Now()
-		c, err := driver.Crash(inside, driver.Request{Core: filepath.Join(dir, record.CoreName), Recordings: []string{dir}})
-		if err != nil {
+	files := filepath.Join(s.workDir, name, "checkpoints")
+	if err := os.RemoveAll(files); err != nil {
+		return err
+	}
+	store, err := replay.OpenStore(files, "bench")
+	if err != nil {
+		return err
+	}
+	kept := replay.UseStore(ctx, store)
+	for _, x := range []diagnosis{{ctx, 0, "none"}, {ctx, replay.MostKept, "kept"}, {kept, replay.MostKept, "kept, written"}, {kept, replay.MostKept, "kept, from files"}} {
+		if err := x.measure(name, dir, time.Duration(times.UserNS+times.SystemNS)); err != nil {
 			return err
 		}
-		took, n := time.Since(started), kept.Counts()
-		with := "none"
-		if most > 0 {
-			with = strconv.Itoa(n.Checkpoints)
-		}
-		fmt.Printf("| %s | %.1f | %s | %.1f | %d | %d | %.1f | %.1f | %s |\n", name, time.Duration(times.UserNS+times.SystemNS).Seconds(), with, took.Seconds(),
-			n.Whole+n.Continued, n.Whole, n.WholeTime.Seconds(), n.ContinuedTime.Seconds(), cause(c))
 	}
+	size, err := sizeOf(files)
+	fmt.Printf("\nFiles of %s: %s.\n\n", name, size)
+	return err
+}
+
+// diagnosis is one with so many checkpoints.
+type diagnosis struct {
+	ctx  context.Context
+	most int
+	with string
+}
+
+// measure writes the row of a recorded run that took so long.
+func (x diagnosis) measure(name, dir string, recorded time.Duration) error {
+	started := time.Now()
+	inside, kept := replay.KeepCheckpoints(x.ctx, x.most)
+	c, err := driver.Crash(inside, driver.Request{Core: filepath.Join(dir, record.CoreName), Recordings: []string{dir}})
+	n := kept.Counts()
+	kept.Close()
+	if err != nil {
+		return err
+	}
+	took := time.Since(started)
+	fmt.Printf("| %s | %.1f | %s: %d | %.1f | %d | %d | %.1f | %.1f | %s |\n", name, recorded.Seconds(), x.with, n.Checkpoints+n.Loaded, took.Seconds(),
+		n.Whole+n.Continued, n.Whole, n.WholeTime.Seconds(), n.ContinuedTime.Seconds(), cause(c))
 	return nil
+}
+
+// sizeOf describes the files of a directory.
+func sizeOf(dir string) (string, error) {
+	list, err := os.ReadDir(dir)
+	total := int64(0)
+	for _, e := range list {
+		info, infoErr := e.Info()
+		if infoErr != nil {
+			return "", infoErr
+		}
+		total += info.Size()
+	}
+	return fmt.Sprintf("%d, %.1f MB", len(list), float64(total)/1e6), err
 }
 
 func cause(c *evidence.Case) string {
