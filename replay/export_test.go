@@ -69,3 +69,15 @@ func (s *Store) WithoutLeast() *Store {
 
 // Prune is prune.
 func (s *Store) Prune() error { return s.prune() }
+
+// Useful chooses among checkpoints at positions, at each of which some replays began.
+func Useful(uses [][2]uint64) (chosen [][2]uint64) {
+	var list []*kept
+	for _, u := range uses {
+		list = append(list, &kept{position: u[0], uses: u[1]})
+	}
+	for _, x := range useful(list) {
+		chosen = append(chosen, [2]uint64{x.position, x.uses})
+	}
+	return chosen
+}

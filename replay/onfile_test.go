@@ -262,3 +262,18 @@ func readNames(t *testing.T, dir string) map[string]bool {
 	}
 	return names
 }
+
+// TestUseful: files are spread over the run where replays began in several parts of it.
+func TestUseful(t *testing.T) {
+	for _, x := range []struct {
+		uses, want [][2]uint64 // positions with the replays that began there
+	}{
+		{[][2]uint64{{216, 2}, {432, 3}, {519, 2}, {532, 4}, {540, 4}, {541, 4}}, [][2]uint64{{432, 3}, {519, 2}, {216, 2}}},
+		{[][2]uint64{{10, 1}, {900, 0}}, [][2]uint64{{10, 1}}},
+		{nil, nil},
+	} {
+		if got := replay.Useful(x.uses); !slices.Equal(got, x.want) {
+			t.Errorf("of %v: %v, want %v", x.uses, got, x.want)
+		}
+	}
+}

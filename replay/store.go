@@ -238,7 +238,7 @@ func (k *Kept) load(ctx context.Context, x *kept) (err error) {
 	return nil
 }
 
-// write writes the checkpoints that saved the most, before Close. Without them later processes take longer, so an error is none of the
+// write writes the most useful checkpoints, before Close. Without them later processes take longer, so an error is none of the
 // diagnosis's.
 func (k *Kept) write() {
 	if k.store == nil {
@@ -255,10 +255,7 @@ func (k *Kept) write() {
 				list = append(list, x)
 			}
 		}
-		slices.SortStableFunc(list, func(a, b *kept) int {
-			return cmp.Or(cmp.Compare(b.worth(), a.worth()), cmp.Compare(b.position, a.position))
-		})
-		for _, x := range list[:min(len(list), mostOfRecording)] {
+		for _, x := range useful(list) {
 			if x.stored == nil {
 				written = k.store.write(x) == nil || written
 			}
@@ -269,5 +266,32 @@ func (k *Kept) write() {
 	}
 }
 
-// worth is what the checkpoint has saved: events that were not replayed again.
-func (x *kept) worth() uint64 { return x.position * x.uses }
+// useful chooses the checkpoints without which the replays that began at the given ones would have replayed the most events again.
+func useful(list []*kept) (chosen []*kept) {
+	saved := func(chosen []*kept) (events uint64) {
+		for _, x := range list {
+			var from uint64
+			for _, c := range chosen {
+				if c.position <= x.position {
+					from = max(from, c.position)
+				}
+			}
+			events += x.uses * from
+		}
+		return events
+	}
+	for len(chosen) < mostOfRecording {
+		var next *kept
+		best := saved(chosen)
+		for _, x := range list {
+			if n := saved(append(slices.Clip(chosen), x)); n > best {
+				best, next = n, x
+			}
+		}
+		if next == nil {
+			break
+		}
+		chosen = append(chosen, next)
+	}
+	return chosen
+}

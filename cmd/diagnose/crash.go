@@ -26,6 +26,7 @@ type crashFlags struct {
 	commonFlags
 	suppressFlag
 	process int
+	unsaved bool
 }
 
 func newCrash() *cobra.Command {
@@ -51,7 +52,9 @@ take a hundred replays: --time bounds it, and Ctrl-C ends it with a report of th
 findings until then; a second Ctrl-C ends it at once, without a report. Where a replay
 diverges from the recording, crash first searches for a schedule that leads to the
 recorded end, as 'diagnose replay' does, and reports the places where threads must
-wait for it.
+wait for it. Where a replay takes a second or more, up to three of its checkpoints stay
+in the cache directory for the next analysis of the recording: files that have memory
+of the program, and that only you may read. --no-checkpoint-files prevents that.
 
 If a child process of the run crashed (of a test script, for example), crash diagnoses
 the child, whatever the exit status of its parent: of several children, the one whose signal
@@ -101,6 +104,7 @@ func (f *crashFlags) register(c *cobra.Command) {
 	flags.IntVar(&f.Replays, "experiments", verdict.DefaultReplays, "`replays` for each experiment")
 	flags.DurationVar(&f.Time, "time", 0, "bound the `time` of all replays together, as in 90s or 5m; the report says which steps were left out")
 	flags.Uint64Var(&f.Hits, "hits", watchtrace.DefaultHits, "log at most this `many` accesses in a replay")
+	flags.BoolVar(&f.unsaved, "no-checkpoint-files", false, "leave no checkpoints of long replays in files, and begin at none of an earlier analysis")
 	f.registerSuppressions(c)
 	f.registerOutput(c)
 	for _, name := range []string{"recording", "passing"} {
@@ -131,7 +135,10 @@ func (f *crashFlags) diagnoseCrash(c *cobra.Command) error {
 	f.Opened = opened
 	defer context.AfterFunc(c.Context(), secondEnds)()
 	dropPages()
-	ctx := withStore(c.Context())
+	ctx := c.Context()
+	if !f.unsaved {
+		ctx = withStore(ctx)
+	}
 	result, err := analyse(&f.commonFlags, func(req driver.Request) (*evidence.Case, error) { return driver.Crash(ctx, req) })
 	if err != nil {
 		return err
