@@ -46,6 +46,8 @@ type tracee struct {
 	handed *ptrace.Siginfo
 	// seeking counts the steps that it has made since its turn was over; 0: it is not stepped for that.
 	seeking int
+	// holding: the turn's timer cannot interrupt it.
+	holding bool
 	// parent is the parent of a process whose creation has not been reported.
 	parent int
 }
@@ -101,6 +103,7 @@ func (t *tracees) ending() []*process {
 
 // proceed continues a stopped thread, with a signal.
 func (x *tracee) proceed(s syscall.Signal) error {
+	x.releaseTimer()
 	x.stopped, x.seeking = false, 0
 	if x.delay != nil {
 		return ptrace.Step(x.tid, s)

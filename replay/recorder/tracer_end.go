@@ -79,6 +79,7 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 		return nil
 	}
 	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil || x.seeking > 0) {
+		x.releaseTimer()
 		return nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

@@ -136,6 +136,7 @@ func (x *tracee) lastSignal(s syscall.Signal) (syscall.Signal, error) {
 		return s, err
 	}
 	if step, _ := isStep(&info); step && s == unix.SIGTRAP && (x.delay != nil || x.seeking > 0) {
+		x.releaseTimer()
 		return 0, nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

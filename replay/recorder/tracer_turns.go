@@ -117,9 +117,40 @@ func (x *tracee) seek(pc uint64) (found bool, err error) {
 	if code[0] == pushf || r.crawls(pc) {
 		return true, nil
 	}
+	if err := x.holdTimer(); err != nil {
+		return true, err
+	}
 	x.seeking++
 	x.stopped = false
 	return false, ptrace.Step(x.tid, 0)
+}
+
+// timerBit is the timer's signal in a mask.
+const timerBit = 1 << (agent.TurnSignal - 1)
+
+// holdTimer makes a thread block the signal of its turn's timer, which comes again so soon that a thread does not execute an instruction
+// between two of them.
+func (x *tracee) holdTimer() error {
+	if x.holding {
+		return nil
+	}
+	mask, err := ptrace.GetSigmask(x.tid)
+	if err != nil || mask&timerBit != 0 {
+		return err
+	}
+	x.holding = true
+	return ptrace.SetSigmask(x.tid, mask|timerBit)
+}
+
+// releaseTimer undoes holdTimer. A thread that has just ended has no mask any more.
+func (x *tracee) releaseTimer() {
+	if !x.holding {
+		return
+	}
+	x.holding = false
+	if mask, err := ptrace.GetSigmask(x.tid); err == nil {
+		ptrace.SetSigmask(x.tid, mask&^timerBit)
+	}
 }
 
 // turnOver lets the turn end at the next event.
