@@ -42,14 +42,10 @@ func Later(t *flow.Trace, p Program, n int, addr evidence.Addr) *Way {
 			return nil
 		}
 	}
-	switch start, end := w.bounds(); {
-	case addr < start:
-		w.Beyond = -int64(start - addr)
-	case addr >= end:
-		w.Beyond = int64(addr-end) + 1
-	default:
+	if w.Holds(addr) {
 		return nil
 	}
+	w.Beyond = w.distance(addr)
 	f.end(Outside, n)
 	return w
 }
@@ -60,6 +56,15 @@ func (w *Way) bounds() (start, end evidence.Addr) {
 		return w.Object.Addr, w.Object.Addr + evidence.Addr(w.Object.Size)
 	}
 	return w.Declared.Addr, w.Declared.end()
+}
+
+// distance is how far from that an address is, as Beyond has it.
+func (w *Way) distance(addr evidence.Addr) int64 {
+	start, end := w.bounds()
+	if addr >= end {
+		return int64(addr-end) + 1
+	}
+	return int64(addr) - int64(start)
 }
 
 // Holds reports whether an address is in what the access of a way that ends Outside was outside of.

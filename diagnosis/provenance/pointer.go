@@ -61,9 +61,7 @@ func (f *follower) access(n, k int) bool {
 		w.Call = object.FreedBy
 		return true
 	}
-	if w.Beyond = int64(addr) - int64(object.Addr); addr >= end {
-		w.Beyond = int64(addr-end) + 1
-	}
+	w.Beyond = w.distance(addr)
 	f.end(Outside, n)
 	w.Led = f.led(n, k, object)
 	return true

@@ -62,18 +62,16 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 			return f.way, true
 		}
 	}
-	for k := range s.Inst.Operands {
-		o := &s.Inst.Operands[k]
-		if o.IsMemory && o.Access != "" {
-			if !f.access(n, k) {
-				f.address(n, k)
-				return f.way, true
-			}
-			f.way.Failing = f.way.AccessPC == f.ownPlace(n)
-			return f.way, true
-		}
+	k := accessed(s.Inst)
+	if k < 0 {
+		return nil, false
 	}
-	return nil, false
+	if !f.access(n, k) {
+		f.address(n, k)
+		return f.way, true
+	}
+	f.way.Failing = f.way.AccessPC == f.ownPlace(n)
+	return f.way, true
 }
 
 // Damaged follows memory that should not have been written: from the last store to it up to step n to what led that store there.
