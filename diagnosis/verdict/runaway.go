@@ -65,6 +65,9 @@ func (t *tracing) begins() (w *provenance.Way, err error) {
 		if n < 0 {
 			return false, nil
 		}
+		if first := provenance.Strayed(trace, t.program, n); first >= 0 {
+			n = first
+		}
 		found, ok := provenance.Failing(trace, t.program, n)
 		if !ok {
 			return false, nil

@@ -78,12 +78,46 @@ int main(int argc, char **argv)
 	return 0;
 }
 `,
+	// A short loop through megabytes of other objects, of which one was freed.
+	"cells.c": `#include <stdio.h>
+#include <stdlib.h>
+struct table { size_t rows; int *cells; };
+__attribute__((noinline)) static struct table *make(size_t rows)
+{
+	struct table *t = malloc(sizeof *t);
+	t->rows = rows;
+	t->cells = malloc(rows * sizeof *t->cells);
+	for (size_t i = 0; i < rows; i++)
+		t->cells[i] = (int)(i * 7 + 1);
+	return t;
+}
+__attribute__((noinline)) static long total(const struct table *t, int stop)
+{
+	long sum = 0;
+	for (size_t i = 0; t->cells[i] != stop; i++) // CAUSE
+		sum += t->cells[i]; // CAUSE
+	return sum;
+}
+int main(int argc, char **argv)
+{
+	size_t rows = argc > 1 ? strtoul(argv[1], NULL, 0) : 40;
+	struct table *a = make(rows), *b = make(rows), *c = make(rows);
+	free(b->cells);
+	free(b);
+	if (argc > 1)
+		a->cells[rows - 1] = c->cells[rows - 1] = -5;
+	printf("%ld\n", total(a, -5));
+	printf("%ld\n", total(c, -5));
+	return 0;
+}
+`,
 }
 
 // TestRunaway: the first access outside of an object is found where the run has more instructions after it than can be followed.
 func TestRunaway(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	builds := []build{{"words.c", "gcc", "-O2"}, {"words.c", "clang", "-O0"}, {"codes.c", "gcc", "-O0"}, {"codes.c", "clang", "-O2"}}
+	builds := []build{{"words.c", "gcc", "-O2"}, {"words.c", "clang", "-O0"}, {"codes.c", "gcc", "-O0"}, {"codes.c", "clang", "-O2"},
+		{"cells.c", "gcc", "-O0"}, {"cells.c", "gcc", "-O2"}, {"cells.c", "clang", "-O2"}}
 	eachBuild(t, builds, func(source string) string { return runawayPrograms[source] }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
 		if len(d.Causes) == 0 {
 			t.Fatalf("no cause is named: %+v", d.Unknown)
