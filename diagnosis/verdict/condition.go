@@ -119,11 +119,12 @@ func (w *work) otherInputs(now *image.Process) string {
 	if err != nil {
 		return "" // it failed to fetch the instruction
 	}
-	return otherOperands(&in, recorded, now, &was.Registers, &is.Registers)
+	return otherOperands(&in, w.Case.Failure.Fault.Addr, recorded, now, &was.Registers, &is.Registers)
 }
 
-// otherOperands compares what an instruction reads in two processes that are about to execute it.
-func otherOperands(in *x86.Inst, recorded, now image.Memory, was, is *image.Registers) string {
+// otherOperands compares what an instruction that faulted at an address reads in two processes that are about to execute it. What it faulted
+// at is not read in either, though a debugger may read it, as a guard page.
+func otherOperands(in *x86.Inst, fault evidence.Addr, recorded, now image.Memory, was, is *image.Registers) string {
 	differs := func(r x86.Reg) bool {
 		if r == x86.RegNone || r > x86.R15 {
 			return false
@@ -146,7 +147,8 @@ func otherOperands(in *x86.Inst, recorded, now image.Memory, was, is *image.Regi
 			}
 		}
 		at, known := o.Memory.Address(func(r x86.Reg) (uint64, bool) { return was.Get(image.Register(r)) })
-		if !known || o.Access == evidence.Write || o.Size <= 0 || o.Size > wordSize || o.Memory.Segment != x86.SegNone {
+		faulted := fault >= evidence.Addr(at) && fault-evidence.Addr(at) < evidence.Addr(max(o.Size, 0))
+		if !known || faulted || o.Access == evidence.Write || o.Size <= 0 || o.Size > wordSize || o.Memory.Segment != x86.SegNone {
 			continue
 		}
 		a, b := make([]byte, o.Size), make([]byte, o.Size)

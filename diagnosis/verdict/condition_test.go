@@ -77,17 +77,22 @@ func TestOtherOperands(t *testing.T) {
 		return &r
 	}
 	one, two := codeImage{0x2000, []byte{1, 2, 3, 4}}, codeImage{0x2000, []byte{1, 2, 3, 5}}
+	const elsewhere = 0x3000
 	for name, x := range map[string]struct {
-		now  codeImage
-		regs *image.Registers
-		want string
+		fault evidence.Addr
+		now   codeImage
+		regs  *image.Registers
+		want  string
 	}{
-		"as recorded":            {one, regs(0x2000, 7), ""},
-		"a dead register":        {one, regs(0x2000, 8), ""},
-		"another address":        {one, regs(0x2001, 7), "rax"},
-		"another value in there": {two, regs(0x2000, 7), "the memory at 0x2000"},
+		"as recorded":            {elsewhere, one, regs(0x2000, 7), ""},
+		"a dead register":        {elsewhere, one, regs(0x2000, 8), ""},
+		"another address":        {elsewhere, one, regs(0x2001, 7), "rax"},
+		"another value in there": {elsewhere, two, regs(0x2000, 7), "the memory at 0x2000"},
+		"no value in there":      {elsewhere, codeImage{0x4000, nil}, regs(0x2000, 7), "the memory at 0x2000"},
+		"what it faulted at":     {0x2000, codeImage{0x4000, nil}, regs(0x2000, 7), ""},
+		"faulted within":         {0x2003, two, regs(0x2000, 7), ""},
 	} {
-		if got := otherOperands(&in, one, x.now, regs(0x2000, 7), x.regs); got != x.want {
+		if got := otherOperands(&in, x.fault, one, x.now, regs(0x2000, 7), x.regs); got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}
