@@ -25,7 +25,7 @@ type packed []byte
 
 const (
 	blockSteps = 128
-	openBlocks = 256 // of 23 kB each
+	openBlocks = 2048 // of 23 kB each
 )
 
 func newSteps() *steps { return &steps{open: map[int][]step{}, changed: map[int]step{}} }

@@ -25,6 +25,8 @@ type Trace struct {
 	heap    heap
 	// blockWrites are what the steps of each block write.
 	blockWrites []writes
+	// returned are the steps that return from functions, of each thread; nil: they were not looked for yet.
+	returned map[uint32]*returns
 	// Cut: there were more instructions than asked for, and the trace has no end.
 	Cut bool
 }

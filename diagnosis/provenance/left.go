@@ -49,19 +49,14 @@ func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, wa
 	return made, nil, false
 }
 
-// returnFrom is the last step at which a function returned whose frame an address is in, of those between the step that made the
+// returnFrom is the first step at which a function returned whose frame an address is in, of those between the step that made the
 // address and its use in the same thread; -1: there is none.
 func (f *follower) returnFrom(made, used int, addr evidence.Addr) int {
-	if f.trace.Step(made).Thread != f.trace.Step(used).Thread {
+	thread := f.trace.Step(made).Thread
+	if thread != f.trace.Step(used).Thread {
 		return -1
 	}
-	found := -1
-	for n := f.trace.Previous(used); n > made; n = f.trace.Previous(n) {
-		if f.leaves(n, addr) && f.trace.Register(n, x86.RSP) >= f.trace.Register(made, x86.RSP) {
-			found = n
-		}
-	}
-	return found
+	return f.trace.FirstReturn(thread, made, used, max(uint64(addr)+1, f.trace.Register(made, x86.RSP)), uint64(addr)+mostStack)
 }
 
 // handedOut is the step at which the function put the address into memory that is not its own, or else the one that made it.

@@ -388,20 +388,12 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 	if d.At >= 0 && f.trace.Step(d.At).Thread != f.trace.Step(used).Thread {
 		return false
 	}
-	for n := used; n > d.At; n = f.trace.Previous(n) {
-		if f.leaves(n, d.Part.Addr) {
-			f.way.AccessPC = f.ownPlace(used)
-			f.end(Unset, d.At)
-			return true
-		}
+	if addr := uint64(d.Part.Addr); f.trace.FirstReturn(f.trace.Step(used).Thread, d.At, used+1, addr+1, addr+mostStack) < 0 {
+		return false // no frame with that address was left
 	}
-	return false
-}
-
-// leaves reports whether a step returns from a frame that has an address: the return address is above it, on the same stack.
-func (f *follower) leaves(n int, addr evidence.Addr) bool {
-	s, above := f.trace.Step(n), f.trace.Register(n, x86.RSP)-uint64(addr)
-	return s.Inst != nil && s.Inst.Flow == x86.FlowReturn && above > 0 && above < mostStack
+	f.way.AccessPC = f.ownPlace(used)
+	f.end(Unset, d.At)
+	return true
 }
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.
