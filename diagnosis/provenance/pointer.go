@@ -63,7 +63,7 @@ func (f *follower) access(n, k int) bool {
 	}
 	w.Beyond = w.distance(addr)
 	f.end(Outside, n)
-	w.Led = f.led(n, k, object)
+	w.Led, w.Narrowed = f.led(n, k, object), f.narrowedSize(object, l)
 	return true
 }
 
@@ -201,10 +201,10 @@ func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
 	}
 	whole := slices.DeleteFunc(values(d), func(x flow.Location) bool { return x.Size < 8 })
 	for _, x := range whole {
-		v, known := f.value(x, d.At)
-		if !known && len(whole) == 1 {
-			return x, true // only a constant was added: an addition to memory does not show what it read
+		if len(whole) == 1 {
+			return x, true // only a constant was added
 		}
+		v, known := f.value(x, d.At)
 		if !known {
 			return l, false
 		}

@@ -102,6 +102,8 @@ type Way struct {
 	access int
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
+	// Narrowed is where the size of the object of Outside lost bits; with them the object would have what was accessed.
+	Narrowed *Narrowing
 	// Write: the access of Outside, Freed and Left stored something.
 	Write bool
 	// Failing: the access of Freed, Outside and Left is the failing instruction's own.

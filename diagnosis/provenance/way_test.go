@@ -86,6 +86,9 @@ func describe(core *image.Process, w *Way, want string) string {
 		text += " by " + strings.TrimLeft(w.Call, "_")
 	}
 	text += " in " + function(at)
+	if w.Narrowed != nil {
+		text += ", of a size that lost bits in " + function(w.Narrowed.PC)
+	}
 	if _, through, ok := strings.Cut(want, ", through "); ok {
 		for _, l := range w.Links {
 			if function(l.PC) == through {

@@ -132,6 +132,10 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 			add(siteText(s)+" hands out an address in the frame of a function that returns", s)
 		}
 	}
+	if z := w.Narrowed; z != nil && x.site(z.PC) != nil {
+		add(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. The whole size would hold what was accessed",
+			siteText(x.site(z.PC)), wording.Count(uint64(z.Bytes), "byte"), z.Whole, z.Kept), x.site(z.PC))
+	}
 	if w.Led != nil {
 		steps = append(steps, x.story(w.Led)...)
 	}
