@@ -102,7 +102,7 @@ type Way struct {
 	access int
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
-	// Narrowed is where the size of the object of Outside lost bits; with them the object would have what was accessed.
+	// Narrowed is where the size of the object of Outside lost bits; with them the object would have the bytes that were accessed.
 	Narrowed *Narrowing
 	// Write: the access of Outside, Freed and Left stored something.
 	Write bool

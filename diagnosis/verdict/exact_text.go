@@ -133,7 +133,7 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		}
 	}
 	if z := w.Narrowed; z != nil && x.site(z.PC) != nil {
-		add(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. The whole size would hold what was accessed",
+		add(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. With the whole size it would have the bytes that were accessed",
 			siteText(x.site(z.PC)), wording.Count(uint64(z.Bytes), "byte"), z.Whole, z.Kept), x.site(z.PC))
 	}
 	if w.Led != nil {
