@@ -365,11 +365,9 @@ func (r *run) runCode(x *stop, index int, a *asked, frame *value.Frame) error {
 	if err := r.setArguments(v, index, a, frame); err != nil {
 		return err
 	}
-	output, failure, err := c.process.Run(v.number, c.arguments, func(addr evidence.Addr, p []byte) error {
-		_, err := x.stopped.ReadMemory(addr, p)
-		return err
-	})
-	if err != nil {
+	program := &hitProgram{ctx: r.ctx, r: r, x: x}
+	output, failure, err := c.process.Run(v.number, c.arguments, program)
+	if err := errors.Join(err, program.close()); err != nil {
 		return err
 	}
 	row := Row{Moment: x.stopped.Moment, Place: index, Printed: string(output)}
@@ -377,6 +375,9 @@ func (r *run) runCode(x *stop, index int, a *asked, frame *value.Frame) error {
 		code.Runs++
 	} else {
 		row.Failure = c.describe(failure)
+		if row.Failure.Name == "" && failure.Kind == sandbox.Called {
+			row.Failure.Name = r.process.Symbolize(failure.Address, image.AtInstruction)[0].Site.Function
+		}
 		c.over = failure.Over
 		code.Failed++
 		if code.First == nil {

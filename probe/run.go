@@ -25,7 +25,7 @@ import (
 func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) {
 	started := time.Now()
 	o := &rec.Manifest.Outcome
-	r := &run{q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}, code: newCodeRun(q)}
+	r := &run{ctx: ctx, q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}, code: newCodeRun(q)}
 	if q.Image.Files == nil {
 		files := image.NewFiles()
 		defer files.Close()
@@ -42,7 +42,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	defer r.close()
 	request := replay.ProbeRequest{Verify: q.Verify,
 		Common: replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
-		Probing: replay.Probing{At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived,
+		Probing: replay.Probing{Copies: len(q.Code) > 0, At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived,
 			Rules: r.rules, OnLogged: r.logged, OnCounted: r.counted, Room: r.room}}
 	var err error
 	r.log.Replay, err = replay.Run(ctx, rec, request)
@@ -60,6 +60,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 
 // run is the replay of a question.
 type run struct {
+	ctx   context.Context
 	q     *Question
 	rec   *record.Recording
 	log   *Log

@@ -40,6 +40,8 @@ type controller struct {
 	probing *probing
 	// debugging stops for a debugger; nil: the request is another.
 	debugging *debugging
+	// lending: the process is a copy, with pages of another process; nil: it has none.
+	lending *lending
 }
 
 func newController(ctx context.Context, rec *record.Recording, request parts, a *attempt) *controller {

@@ -30,9 +30,13 @@ const defaultCallTime = 10 * time.Second
 type Call struct {
 	Function evidence.Addr
 	// Integers are the arguments in general registers, at most 6; Vectors the low halves of those in vector registers, at most 8:
-	// math.Float64bits of a double.
-	Integers, Vectors []uint64
-	Limit             CallLimit
+	// math.Float64bits of a double. Upper are the high halves of the first of these.
+	Integers, Vectors, Upper []uint64
+	// Stack are the arguments on the stack.
+	Stack []byte
+	Limit CallLimit
+	// Foreign is memory of another process that the function can use; nil: there is none.
+	Foreign Foreign
 }
 
 // Returned has what a function returned: what of it is the result depends on the function's type.
@@ -40,6 +44,8 @@ type Returned struct {
 	// RAX and RDX have integers and pointers, Vector floating-point numbers.
 	RAX, RDX uint64
 	Vector   *image.VectorState
+	// X87 is the start of the FXSAVE area, with long doubles.
+	X87 []byte
 }
 
 // CallEnd is how a run of a copy ended before it arrived where it should.
@@ -69,18 +75,32 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	text := "replay: the call in a copy of the process: " + string(e.End)
-	switch e.End {
-	case CallSignal:
-		text += ", " + wording.Signal(e.Signal)
-	case CallExit:
-		text += fmt.Sprintf(", with the status %d", e.Status)
-	}
+	text := "replay: the call in a copy of the process: " + e.what()
 	if e.Thread != 0 {
 		text += fmt.Sprintf("; thread %d was at %v", e.Thread, e.PC)
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Bare is the text without the call and the place.
+func (e *CallError) Bare() string {
+	text := e.what()
+	if e.Err != nil {
+		text += ": " + wording.Bare(e.Err)
+	}
+	return text
+}
+
+func (e *CallError) what() string {
+	text := string(e.End)
+	switch e.End {
+	case CallSignal:
+		text += ", " + wording.Signal(e.Signal)
+	case CallExit:
+		text += fmt.Sprintf(", with the status %d", e.Status)
 	}
 	return text
 }
@@ -94,8 +114,11 @@ var ErrCopyOver = errors.New("replay: no call is possible any more in this copy 
 // *CallError if the function does not return.
 func (x *Copy) Call(ctx context.Context, call Call) (*Returned, error) {
 	const integers, vectors = 6, 8
-	if len(call.Integers) > integers || len(call.Vectors) > vectors {
+	if len(call.Integers) > integers || len(call.Vectors) > vectors || len(call.Upper) > len(call.Vectors) {
 		return nil, fmt.Errorf("replay: a call with %d and %d arguments, of at most %d and %d", len(call.Integers), len(call.Vectors), integers, vectors)
+	}
+	if x.over {
+		return nil, ErrCopyOver
 	}
 	before, err := ptrace.GetRegisters(x.thread.TID)
 	if err != nil {
@@ -106,6 +129,9 @@ func (x *Copy) Call(ctx context.Context, call Call) (*Returned, error) {
 		return nil, err
 	}
 	extended = slices.Clone(extended)
+	if err := x.c.beginLending(x.thread, &call); err != nil {
+		return nil, err
+	}
 	sp, err := x.enter(&call, before, extended)
 	if err != nil {
 		return nil, err
@@ -125,15 +151,24 @@ func (x *Copy) Call(ctx context.Context, call Call) (*Returned, error) {
 	if r.Vector, err = x.Vector(); err != nil {
 		return nil, err
 	}
+	if r.X87, err = x.readX87(); err != nil {
+		return nil, err
+	}
+	if err := x.c.endLending(); err != nil {
+		return nil, err
+	}
 	return r, errors.Join(x.setRegisters(&before), ptrace.SetRegset(x.thread.TID, ptrace.RegsetXState, extended))
 }
 
 // enter sets the registers and the stack of the thread to those at the start of the function. sp is its stack pointer there.
 func (x *Copy) enter(call *Call, regs ptrace.Registers, extended []byte) (sp uint64, err error) {
 	const redZone, alignment, flagDirection, vectorsAt = 128, 64, 0x400, 160
-	sp = (regs.Rsp-redZone)&^(alignment-1) - 8
+	sp = (regs.Rsp-redZone)&^(alignment-1) - stackRoom(call) - 8
 	if err := x.c.Memory.SetWord(sp, checkpoint.ReturnPC); err != nil {
 		return 0, fmt.Errorf("replay: the stack of thread %d: %w", x.thread.Index, err)
+	}
+	if err := x.pushStack(call, sp); err != nil {
+		return 0, err
 	}
 	regs.Rip, regs.Rsp, regs.Rax = uint64(call.Function), sp, uint64(len(call.Vectors))
 	regs.Eflags &^= flagDirection | ptrace.FlagTrap | ptrace.FlagResume
@@ -148,6 +183,9 @@ func (x *Copy) enter(call *Call, regs ptrace.Registers, extended []byte) (sp uin
 		area[states] |= stateSSE
 		for i, v := range call.Vectors {
 			le.PutUint64(area[vectorsAt+16*i:], v)
+		}
+		for i, v := range call.Upper {
+			le.PutUint64(area[vectorsAt+16*i+8:], v)
 		}
 		if err := ptrace.SetRegset(x.thread.TID, ptrace.RegsetXState, area); err != nil {
 			return 0, err

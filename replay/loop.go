@@ -153,6 +153,9 @@ func (c *controller) signalled(t *tracee.Thread, stop ptrace.Stop) error {
 	case s.Signal == unix.SIGTRAP && s.Code > 0:
 		return c.trapSignal(t, &s)
 	case s.Code > 0 && IsFault(s.Signal):
+		if done, err := c.lendAtFault(t, &s); done || err != nil {
+			return err
+		}
 		if err := c.placer.HandleFault(t, &s.Regs); err != nil {
 			return err
 		}

@@ -67,6 +67,8 @@ copy of the program's source, or in a file with 'at FILE:LINE { ... }'. The syst
 compiler compiles it with the program's types. It reads the program's variables, may
 loop, print, and keep variables and heap of its own from one time to the next. It runs
 in a process of its own; a store to the program's memory is an error with its line.
+Functions of the program that it calls run in a copy of the program, which the code sees
+until its end; then the copy is thrown away. System calls of the code are errors.
 
 perfetto is the Trace Event Format that https://ui.perfetto.dev and chrome://tracing open:
 threads are its lanes; a call lasts until its return if both were asked for. Time is the

@@ -73,10 +73,13 @@ func codeProblem(f *probe.CodeFailure) string {
 	case sandbox.Missing:
 		return fmt.Sprintf("%s has no value here: %s", f.Name, f.Why.Why())
 	case sandbox.Call:
+		return "a call at " + at + ", where neither the code nor the program has code"
+	case sandbox.Called:
+		name := "the function at " + at
 		if f.Name != "" {
-			return "a call of " + f.Name + ", a function of the program, which code cannot call"
+			name = f.Name
 		}
-		return "a call of code at " + at + ", which is not the code's own"
+		return "a call of " + name + ", in a copy of the program, failed: " + f.Text
 	case sandbox.SystemCall:
 		return fmt.Sprintf("a system call, %s, which code cannot make", eventlog.SyscallName(uint64(f.Number)))
 	case sandbox.Signal:
@@ -158,11 +161,12 @@ type shownCode struct {
 // codeKinds are the kinds of failures of debug code in JSON.
 var codeKinds = map[sandbox.FailureKind]string{sandbox.Read: "read", sandbox.Store: "store", sandbox.Missing: "missing", sandbox.Call: "call",
 	sandbox.SystemCall: "syscall", sandbox.Signal: "signal", sandbox.Time: "time", sandbox.Load: "load", sandbox.Exit: "exit",
-	sandbox.Collision: "collision", sandbox.Output: "output"}
+	sandbox.Collision: "collision", sandbox.Output: "output", sandbox.Called: "called"}
 
 // shownCodeFailure is why a block did not run to its end.
 type shownCodeFailure struct {
-	// Kind is read, store, missing, call, syscall, signal, time, load, exit, collision or output.
+	// Kind is read, store, missing, call, called, syscall, signal, time, load, exit, collision or output. Called is a call of a function of
+	// the program that did not return; call is a call where there is no code.
 	Kind string `json:"kind"`
 	// File and Line are where the code was; Address is what it used, 0 if that is not known.
 	File    string        `json:"file,omitempty"`

@@ -2,7 +2,7 @@ package sandbox
 
 // The constants of control.h.
 const (
-	version       = 1
+	version       = 2
 	pageSize      = 4096
 	mostOps       = 512
 	mostFrames    = 64
@@ -21,6 +21,7 @@ const (
 	eventPrinted
 	eventFailed
 	eventEnded
+	eventCalled
 )
 
 // FailureKind says why code could not continue.
@@ -34,7 +35,7 @@ const (
 	Store
 	// Missing is the use of a variable that has no value at the place.
 	Missing
-	// Call is a call of code that is not the code's own.
+	// Call is a call of code that is neither the code's own nor the program's.
 	Call
 	// SystemCall is a system call that the process may not make.
 	SystemCall
@@ -50,12 +51,24 @@ const (
 	Collision
 	// Output: the code printed too much.
 	Output
+	// Called is a call of a function of the program that did not return.
+	Called
 )
 
 // operation is struct dg_operation.
 type operation struct {
 	Addr        uint64
 	Page, Count uint32
+}
+
+// callRegisters is struct dg_call.
+type callRegisters struct {
+	Function, Stack    uint64
+	Integer            [6]uint64
+	Vector             [8][2]uint64
+	Answered, RAX, RDX uint64
+	Result             [2][16]byte
+	X87                [160]byte
 }
 
 // control is struct dg_control.
@@ -65,6 +78,7 @@ type control struct {
 	Operation                         [mostOps]operation
 	Event, Failure                    uint32
 	Address, Base, Arguments, Missing uint64
+	Call                              callRegisters
 	Frames, Output                    uint32
 	Frame                             [mostFrames]uint64
 	Text                              [outputSize]byte

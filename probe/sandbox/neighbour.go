@@ -89,12 +89,12 @@ func (n *neighbour) isFree() bool {
 		if n.slow {
 			return n.isFreeByList()
 		}
-		start, found, err := nextMapping(n.maps, z.start)
+		q, found, err := queryMapping(n.maps, z.start, coveringOrNextVMA)
 		if err != nil {
 			n.slow = true
 			return n.isFreeByList()
 		}
-		if found && start < z.end {
+		if found && q.start < z.end {
 			return false
 		}
 	}
@@ -126,20 +126,58 @@ type query struct {
 	nameAddr, buildIDAddr          uint64
 }
 
+// Flags of struct procmap_query: of the query, and of mappings.
 const (
 	procmapQuery      = 0xc0686611 // _IOWR('f', 17, struct procmap_query)
 	coveringOrNextVMA = 0x10
+
+	readableVMA   = 1
+	writableVMA   = 2
+	executableVMA = 4
+	sharedVMA     = 8
 )
 
-// nextMapping returns the start of the mapping that has an address, or else of the first one after it.
-func nextMapping(maps *os.File, addr uint64) (start uint64, found bool, err error) {
-	q := query{size: uint64(unsafe.Sizeof(query{})), flags: coveringOrNextVMA, addr: addr}
+// queryMapping returns the mapping that has an address; with coveringOrNextVMA, or else the first one after it.
+func queryMapping(maps *os.File, addr, flags uint64) (q query, found bool, err error) {
+	q = query{size: uint64(unsafe.Sizeof(query{})), flags: flags, addr: addr}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQuery, uintptr(unsafe.Pointer(&q)))
 	switch errno {
 	case 0:
-		return q.start, true, nil
+		return q, true, nil
 	case unix.ENOENT:
-		return 0, false, nil
+		return q, false, nil
 	}
-	return 0, false, errno
+	return q, false, errno
+}
+
+// mappingFlags returns the flags of the mapping of a process that has an address; 0: there is none. maps is its file /proc/PID/maps.
+func mappingFlags(pid int, maps *os.File, addr uint64) uint64 {
+	if q, _, err := queryMapping(maps, addr, 0); err == nil {
+		return q.vmaFlags
+	}
+	list, err := procmaps.Read(pid)
+	if err != nil {
+		return 0
+	}
+	for _, m := range list {
+		if addr < uint64(m.Start) || addr >= uint64(m.End) {
+			continue
+		}
+		flags := uint64(0)
+		for i, flag := range map[int]uint64{0: readableVMA, 1: writableVMA, 2: executableVMA} {
+			if m.Perms[i] != '-' {
+				flags |= flag
+			}
+		}
+		if m.Shared() {
+			flags |= sharedVMA
+		}
+		return flags
+	}
+	return 0
+}
+
+// isCode reports whether the program has code at an address.
+func (n *neighbour) isCode(addr uint64) bool {
+	return !n.isOwn(addr) && mappingFlags(n.pid, n.maps, addr)&executableVMA != 0
 }

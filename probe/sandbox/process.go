@@ -47,12 +47,12 @@ type Failure struct {
 	Mapped  bool
 	// Number is that of the signal or the system call, or the exit status.
 	Number int
-	// Slot is the variable of a Missing, or the function of a Call; -1: none.
+	// Slot is the variable of a Missing, or the function of a Call or Called; -1: none.
 	Slot int
 	// File and Line are where the code was; empty if that is not known.
 	File string
 	Line int
-	// Text is why a Load failed.
+	// Text is why a Load or Called failed.
 	Text string
 	// Over: the process has ended, so no more code can run.
 	Over bool
@@ -66,6 +66,7 @@ type Process struct {
 	binary   *Binary
 	limits   Limits
 	program  *neighbour
+	own      *Own // from the first call of a function of the program on
 	command  *exec.Cmd
 	ended    chan struct{}
 	release  chan struct{}
@@ -231,6 +232,7 @@ func (p *Process) Close() {
 		p.pool = nil
 	}
 	p.program.close()
+	p.own.close()
 }
 
 // errTime: no event came in time.
@@ -270,7 +272,7 @@ func (p *Process) proceed() error {
 
 // Run runs a block with an argument for each slot. It returns what the code printed, which is valid until the next call, and why it
 // did not end by itself, if so. The error is that of the tool.
-func (p *Process) Run(number int, arguments []Argument, memory Memory) (output []byte, failure *Failure, err error) {
+func (p *Process) Run(number int, arguments []Argument, program Program) (output []byte, failure *Failure, err error) {
 	p.text = p.text[:0]
 	if p.failed != nil {
 		return nil, p.failed, nil
@@ -286,7 +288,8 @@ func (p *Process) Run(number int, arguments []Argument, memory Memory) (output [
 	if err := p.place(arguments); err != nil {
 		return nil, nil, err
 	}
-	p.send(p.pages.begin(memory))
+	p.send(p.pages.begin(program.Read))
+	why := ""
 	until := time.Now().Add(p.limits.Time)
 	for {
 		if err := p.proceed(); err != nil {
@@ -301,7 +304,15 @@ func (p *Process) Run(number int, arguments []Argument, memory Memory) (output [
 		}
 		switch event {
 		case eventWanted:
-			p.send(p.pages.want(c.Address, memory))
+			p.send(p.pages.want(c.Address, program.Read))
+			continue
+		case eventCalled:
+			if why, err = p.call(program, time.Until(until)); err != nil {
+				return nil, nil, err
+			}
+			if soon := time.Now().Add(time.Second); until.Before(soon) {
+				until = soon // the call took all of it
+			}
 			continue
 		case eventPrinted:
 			if p.take(); len(p.text) >= p.limits.Output {
@@ -315,19 +326,30 @@ func (p *Process) Run(number int, arguments []Argument, memory Memory) (output [
 			return p.text, nil, nil
 		}
 		f := p.failure(event)
-		if f.Kind == Store || f.Kind == Call {
-			var b [1]byte
-			f.Mapped = memory(f.Address, b[:]) == nil
-		}
-		for i := range arguments {
-			if a := &arguments[i]; f.Kind == Call && !a.Missing && a.Bytes == nil && a.Addr == f.Address {
-				f.Slot = i
-			}
-		}
+		p.complete(f, why, arguments, program)
 		if f.Over {
 			p.over(*f)
 		}
 		return p.text, f, nil
+	}
+}
+
+// complete adds to a failure what the process does not know. why is why a function of the program did not return.
+func (p *Process) complete(f *Failure, why string, arguments []Argument, program Program) {
+	if f.Kind == Store || f.Kind == Call {
+		var b [1]byte
+		f.Mapped = program.Read(f.Address, b[:]) == nil
+	}
+	if f.Kind != Call {
+		return
+	}
+	for i := range arguments {
+		if a := &arguments[i]; !a.Missing && a.Bytes == nil && a.Addr == f.Address {
+			f.Slot = i
+		}
+	}
+	if why != "" {
+		f.Kind, f.Text = Called, why
 	}
 }
 

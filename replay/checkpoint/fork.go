@@ -42,16 +42,22 @@ func Call(p *tracee.Process, number uint64, args ...uint64) error {
 		if !t.Stopped {
 			continue // the first thread, which has ended
 		}
-		saved, err := ptrace.GetRegisters(t.TID)
-		if err != nil {
-			return err
-		}
-		caller, err := ptrace.NewCaller(t.TID, page)
-		if err != nil {
-			return err
-		}
-		_, err = caller.Call(number, args...)
-		return errors.Join(err, ptrace.SetRegisters(t.TID, &saved))
+		_, err := CallIn(t.TID, number, args...)
+		return err
 	}
 	return errors.New("checkpoint: no thread is stopped")
+}
+
+// CallIn is Call in a stopped thread, and returns the result.
+func CallIn(tid int, number uint64, args ...uint64) (uint64, error) {
+	saved, err := ptrace.GetRegisters(tid)
+	if err != nil {
+		return 0, err
+	}
+	caller, err := ptrace.NewCaller(tid, page)
+	if err != nil {
+		return 0, err
+	}
+	result, err := caller.Call(number, args...)
+	return result, errors.Join(err, ptrace.SetRegisters(tid, &saved))
 }

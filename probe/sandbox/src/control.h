@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum {
-    DG_VERSION = 1,
+    DG_VERSION = 2,
     DG_PAGE = 4096,
     DG_OPERATIONS = 512,
     DG_FRAMES = 64,
@@ -28,13 +28,14 @@ enum dg_event {
     DG_PRINTED,   /* the output is full */
     DG_FAILED,    /* a block was abandoned; the process takes more commands */
     DG_ENDED,     /* the process ends */
+    DG_CALLED,    /* a function of the program is called */
 };
 
 enum dg_failure {
     DG_READ = 1, /* a read of an address without memory */
     DG_STORE,    /* a store to an address that is not the code's own */
     DG_MISSING,  /* the use of a variable without a value */
-    DG_CALL,     /* a jump to an address that is not the code's own */
+    DG_CALL,     /* a call of an address that is not the code's own, which the tool has not answered */
     DG_SYSTEM_CALL,
     DG_SIGNAL,
     DG_TIME,     /* it took too long */
@@ -48,6 +49,16 @@ struct dg_operation {
     uint32_t page, count;
 };
 
+/* dg_call has a call of a function of the program: the registers that can have arguments and results by the System V ABI. */
+struct dg_call {
+    /* set by the process */
+    uint64_t function, stack; /* stack is where the arguments on the stack are */
+    uint64_t integer[6], vector[8][2];
+    /* set by the tool; answered is 0 if the function has not returned */
+    uint64_t answered, rax, rdx, result[2][2];
+    uint8_t x87[160]; /* the start of the FXSAVE area */
+};
+
 struct dg_control {
     uint32_t version;
     /* set by the tool */
@@ -58,6 +69,7 @@ struct dg_control {
     uint64_t address; /* that was used; the number of a system call or signal */
     uint64_t base;    /* of the object with the blocks */
     uint64_t arguments, missing; /* where they are in the process */
+    struct dg_call call;
     uint32_t frames, output;
     uint64_t frame[DG_FRAMES]; /* return addresses, innermost first */
     char text[DG_OUTPUT];

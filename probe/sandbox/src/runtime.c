@@ -133,7 +133,7 @@ static _Unwind_Reason_Code note(struct _Unwind_Context *context, void *unused)
 }
 
 /* fail notes why a block cannot continue. */
-static _Noreturn void fail(uint32_t failure, uint64_t address, const ucontext_t *at)
+static _Noreturn void fail(uint32_t failure, uint64_t address, ucontext_t *at)
 {
     int again = handling;
     handling = 1;
@@ -144,10 +144,11 @@ static _Noreturn void fail(uint32_t failure, uint64_t address, const ucontext_t 
         send_event(DG_ENDED);
         end(1);
     }
-    if (failure == DG_CALL) /* there is no code at the pc, which the unwinder would read; the caller's return address is known */
-        control->frame[control->frames++] = *(uint64_t *)at->uc_mcontext.gregs[REG_RSP] - 1;
-    else
-        _Unwind_Backtrace(note, NULL);
+    if (failure == DG_CALL) { /* there is no code at the pc, which the unwinder would read: it begins in the call instruction */
+        at->uc_mcontext.gregs[REG_RIP] = (greg_t)(*(uint64_t *)at->uc_mcontext.gregs[REG_RSP] - 1);
+        at->uc_mcontext.gregs[REG_RSP] += 8;
+    }
+    _Unwind_Backtrace(note, NULL);
     handling = 0;
     if (!running || failure == DG_TIME || (failure == DG_SIGNAL && address == SIGABRT)) {
         send_event(DG_ENDED);
@@ -155,6 +156,35 @@ static _Noreturn void fail(uint32_t failure, uint64_t address, const ucontext_t 
     }
     running = 0;
     siglongjmp(abandoned, 1);
+}
+
+/* call_program has the tool call a function of the program, with the registers at its first instruction, and returns to the caller. */
+static void call_program(uint64_t function, ucontext_t *at)
+{
+    static const int registers[] = {REG_RDI, REG_RSI, REG_RDX, REG_RCX, REG_R8, REG_R9};
+    greg_t *regs = at->uc_mcontext.gregs;
+    fpregset_t floating = at->uc_mcontext.fpregs;
+    struct dg_call *c = &control->call;
+    c->function = function;
+    c->stack = (uint64_t)regs[REG_RSP] + 8;
+    for (int i = 0; i < 6; i++)
+        c->integer[i] = (uint64_t)regs[registers[i]];
+    memcpy(c->vector, floating->_xmm, sizeof c->vector);
+    c->answered = 0;
+    send_event(DG_CALLED);
+    wait_command();
+    if (!c->answered)
+        fail(DG_CALL, function, at);
+    regs[REG_RAX] = (greg_t)c->rax;
+    regs[REG_RDX] = (greg_t)c->rdx;
+    memcpy(floating->_xmm, c->result, sizeof c->result);
+    struct _libc_fpstate x87;
+    memcpy(&x87, c->x87, sizeof c->x87);
+    floating->swd = x87.swd;
+    floating->ftw = x87.ftw;
+    memcpy(floating->_st, x87._st, sizeof x87._st);
+    regs[REG_RIP] = (greg_t)*(uint64_t *)regs[REG_RSP];
+    regs[REG_RSP] += 8;
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -167,8 +197,10 @@ static void on_fault(int number, siginfo_t *info, void *context)
         fail(DG_SIGNAL, (uint64_t)number, at);
     if (info->si_code == SI_KERNEL)
         fail(DG_READ, UINT64_MAX, at); /* the address is not canonical, and is not known */
-    if (error & FETCH)
-        fail(DG_CALL, address, at);
+    if (error & FETCH) {
+        call_program(address, at);
+        return;
+    }
     if (address - (uint64_t)missing < (uint64_t)DG_SLOTS << DG_MISSING_SHIFT)
         fail(DG_MISSING, address, at);
     if (error & WRITE)
