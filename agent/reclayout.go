@@ -192,6 +192,12 @@ const (
 	FreeIs  = 2
 )
 
+// What the program advised the kernel for forks: enum dg_fork_advice.
+const (
+	ForkHasAll  = 1
+	ForkAdvised = 2
+)
+
 // Why a free replay cannot continue: enum dg_stuck.
 const (
 	StuckBlocked = 0
@@ -492,7 +498,7 @@ type RawControl struct {
 	KeepOutput  uint32 `c:"keep_output"`
 	Reserved5   uint32
 	Actions     uint64
-	Reserved4   uint64
+	ForkAdvice  uint64 `c:"fork_advice"`
 	ClockPC     uint64 `c:"clock_pc"`
 	Free        uint32
 	FreeFirst   uint32 `c:"free_first"`

@@ -182,6 +182,8 @@ var recordConstants = map[string]uint64{
 	"DG_TRAP_SHARED":       agent.TrapShared,
 	"DG_FREE_NOT":          agent.FreeNot,
 	"DG_FREE_MAY":          agent.FreeMay,
+	"DG_FORK_HAS_ALL":      agent.ForkHasAll,
+	"DG_FORK_ADVISED":      agent.ForkAdvised,
 	"DG_FREE_IS":           agent.FreeIs,
 	"DG_STUCK_BLOCKED":     agent.StuckBlocked,
 	"DG_STUCK_INPUT":       agent.StuckInput,

@@ -128,7 +128,6 @@ func (x *Copy) Call(ctx context.Context, call Call) (*Returned, error) {
 	if err != nil {
 		return nil, err
 	}
-	extended = slices.Clone(extended)
 	if err := x.c.beginLending(x.thread, &call); err != nil {
 		return nil, err
 	}

@@ -243,19 +243,51 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
+// TestCopyLarge: many copies of a process whose memory the kernel may join to huge pages.
+func TestCopyLarge(t *testing.T) {
+	rec := calledWith(t, "8")
+	total := addressOf(t, rec, "total")
+	atPlace(t, rec, func(s *replay.Stopped) error {
+		for range 130 {
+			x, err := s.Copy(1)
+			if err != nil {
+				return err
+			}
+			if r, err := call(t, rec, x, "count"); err != nil || r.RAX != 8 {
+				t.Fatalf("count: %+v, %v", r, err)
+			}
+			if err := x.Close(); err != nil {
+				return err
+			}
+			var word [4]byte
+			if _, err := s.ReadMemory(total, word[:]); err != nil || word[0] != 7 {
+				t.Fatalf("the total of the replay is %v, %v", word, err)
+			}
+		}
+		return nil
+	})
+}
+
+// calledWith records the program with as many megabytes.
+func calledWith(t testing.TB, megabytes string) *record.Recording {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "called")
+	if out, err := exec.Command("gcc", "-g", "-pthread", "-o", exe, calledSource).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rec, err := record.Open(recordtest.RecordProgram(t, exe, []string{megabytes}, "", "SIGSEGV").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rec.Close() })
+	return rec
+}
+
 // BenchmarkCopyCalls measures calls in one copy, and copies that are made, called in once, and closed. The process has two other threads, and
 // 0 or 32 MB that were written.
 func BenchmarkCopyCalls(b *testing.B) {
-	exe := filepath.Join(b.TempDir(), "called")
-	if out, err := exec.Command("gcc", "-g", "-pthread", "-o", exe, calledSource).CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
 	for _, megabytes := range []string{"0", "32"} {
-		rec, err := record.Open(recordtest.RecordProgram(b, exe, []string{megabytes}, "", "SIGSEGV").Dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer rec.Close()
+		rec := calledWith(b, megabytes)
 		at, count := addressOf(b, rec, "place"), addressOf(b, rec, "count")
 		run := func(b *testing.B, do func(s *replay.Stopped) error) {
 			_, err := replay.Run(b.Context(), rec, replay.ProbeRequest{Probing: replay.Probing{Copies: true, At: []evidence.Addr{at},

@@ -343,6 +343,12 @@ enum dg_trap {
 /* control.free */
 enum dg_free { DG_FREE_NOT = 0, DG_FREE_MAY = 1, DG_FREE_IS = 2 };
 
+/* control.fork_advice; 0: this engine does not know */
+enum dg_fork_advice {
+	DG_FORK_HAS_ALL = 1, /* a fork of the program has all of its memory */
+	DG_FORK_ADVISED = 2, /* the program has advised the kernel otherwise */
+};
+
 enum dg_stuck {
 	DG_STUCK_BLOCKED = 0, /* every thread waits for another */
 	DG_STUCK_INPUT = 1,   /* some wait for something outside of the process */
@@ -509,7 +515,7 @@ struct dg_control {
 	uint32_t keep_output; /* recording: the log has the bytes that are written to descriptors 1 and 2 */
 	uint32_t reserved5;
 	uint64_t actions;    /* of the program's signals: struct dg_action[], by number */
-	uint64_t reserved4;
+	uint64_t fork_advice; /* enum dg_fork_advice */
 	uint64_t clock_pc;  /* recording: the vDSO's clock_gettime, which is hidden from the program; 0: none */
 	uint32_t free;       /* replay: enum dg_free */
 	uint32_t free_first; /* where the log is over, this thread goes first: the one that failed */

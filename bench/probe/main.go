@@ -29,6 +29,7 @@ const (
 	calls  = 120_000 // of mix in that program
 	many   = 20_000_000
 	rows   = 500_000
+	copies = 3_000 // of the process with 32 MB of memory
 )
 
 type settings struct {
@@ -36,6 +37,8 @@ type settings struct {
 	diagnose, dir string
 	exe, rec      string
 	manyRec       string // of the program with many calls
+	largeRec      string // of the program with 32 MB more memory, which it writes first
+	only          string
 }
 
 func main() {
@@ -44,6 +47,7 @@ func main() {
 	flag.IntVar(&s.gdbHits, "gdb-hits", 5000, "arrivals that gdb is given")
 	flag.StringVar(&s.diagnose, "diagnose", "bin/diagnose", "the command")
 	flag.StringVar(&s.dir, "work", "bench/work/probe", "directory for the program and its recording")
+	flag.StringVar(&s.only, "only", "", "measure only the ways whose names contain this")
 	flag.Parse()
 	if err := s.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/probe:", err)
@@ -72,9 +76,15 @@ func (s *settings) run() error {
 		{name: "diagnose probe, in the process: a value printed", hits: rows, run: func(n int) error { return s.ask(s.manyRec, n, rows, "n < 500000") }},
 		{name: "diagnose probe, by stops: a value printed", hits: calls, run: func(n int) error { return s.ask(s.rec, n, calls, "n + 0.5 > 0") }},
 		{name: "diagnose probe, by stops: a condition that never holds", hits: calls, run: func(n int) error { return s.ask(s.rec, n, 0, "n + 0.5 < 0") }},
-		{name: "debug code that adds its parameter", hits: calls, run: func(n int) error { return s.code(n, "sum += n;") }},
+		{name: "debug code that adds its parameter", hits: calls, run: func(n int) error { return s.code(s.rec, n, "sum += n;") }},
 		{name: "debug code that reads 3 variables of the program", hits: calls, run: func(n int) error {
-			return s.code(n, "sum += jobs.len + mixed + pushed;")
+			return s.code(s.rec, n, "sum += jobs.len + mixed + pushed;")
+		}},
+		{name: "debug code that calls a function of the program with 32 MB, in a copy for each hit", hits: copies, run: func(n int) error {
+			return s.code(s.largeRec, n, "sum += weigh(n, 0.5);")
+		}},
+		{name: "debug code that calls it 10 times at each hit", hits: copies / 3, run: func(n int) error {
+			return s.code(s.largeRec, n, "for (int i = 0; i < 10; i++) sum += weigh(n + i, 0.5);")
 		}},
 		{name: "gdb, breakpoint with silent commands", hits: s.gdbHits, run: func(n int) error {
 			return s.gdb("set $k = 0", "break mix", "commands", "silent", `printf "%lu\n", n`, "set $k = $k + 1", fmt.Sprintf("if $k < %d", n), "continue", "end", "end", "run")
@@ -83,6 +93,7 @@ func (s *settings) run() error {
 			return s.gdb(`dprintf mix,"%lu\n",n`, "break mix", fmt.Sprintf("ignore 2 %d", n-1), "run")
 		}},
 	}
+	ways = slices.DeleteFunc(ways, func(w *way) bool { return !strings.Contains(w.name, s.only) })
 	for range s.runs {
 		for _, w := range ways {
 			if err := w.measure(); err != nil {
@@ -122,20 +133,28 @@ func (s *settings) record() (err error) {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(s.dir, "many")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if s.manyRec, err = s.changed("many", string(text), "MIXES = 120000", fmt.Sprintf("MIXES = %d", many)); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, filepath.Base(source))
-	changed := strings.Replace(string(text), "MIXES = 120000", fmt.Sprintf("MIXES = %d", many), 1)
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		return err
-	}
-	if s.manyRec, err = load.Record(s.diagnose, file, filepath.Join(dir, "queue")); err != nil {
+	const first = "unsigned long sum = 0;"
+	if s.largeRec, err = s.changed("large", string(text), first, first+" memset(malloc(32 << 20), 1, 32 << 20);"); err != nil {
 		return err
 	}
 	// The first replay finds the timing of a recording.
-	return errors.Join(s.ask(s.rec, 1, 0, ""), s.ask(s.manyRec, 1, 0, ""))
+	return errors.Join(s.ask(s.rec, 1, 0, ""), s.ask(s.manyRec, 1, 0, ""), s.ask(s.largeRec, 1, 0, ""))
+}
+
+// changed records the program with one change of its text.
+func (s *settings) changed(name, text, from, to string) (string, error) {
+	dir := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, filepath.Base(source))
+	if err := os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600); err != nil {
+		return "", err
+	}
+	return load.Record(s.diagnose, file, filepath.Join(dir, "queue"))
 }
 
 // ask asks for the calls of mix that a condition holds at; all of them if hits is more than 1, and the first call if not.
@@ -158,7 +177,7 @@ func (s *settings) ask(rec string, hits, rows int, condition string) error {
 }
 
 // code runs debug code at each call of mix. It prints once, at the last of the hits.
-func (s *settings) code(hits int, statement string) error {
+func (s *settings) code(rec string, hits int, statement string) error {
 	text, err := os.ReadFile(source)
 	if err != nil {
 		return err
@@ -172,7 +191,7 @@ func (s *settings) code(hits int, statement string) error {
 	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 		return err
 	}
-	command := exec.Command(s.diagnose, "probe", "--recording", s.rec, "--code", file, "--max", "1", "--format", "csv")
+	command := exec.Command(s.diagnose, "probe", "--recording", rec, "--code", file, "--max", "1", "--format", "csv")
 	out, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, command.Stderr)

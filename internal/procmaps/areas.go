@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ type Area struct {
 	Mapping
 	Anonymous bool     // some pages are private to the process
 	Flags     []string // VmFlags: "rd"
+	Resident  uint64   // bytes in memory
 }
 
 // Has reports whether the kernel gives the area a flag.
@@ -55,6 +57,13 @@ func parseAreas(text io.Reader) (list []Area, err error) {
 		case key == "Anonymous" || key == "Swap":
 			a := &list[len(list)-1]
 			a.Anonymous = a.Anonymous || strings.TrimSpace(value) != "0 kB"
+		case key == "Rss":
+			number, _, _ := strings.Cut(strings.TrimSpace(value), " ")
+			kilobytes, err := strconv.ParseUint(number, 10, 54)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
+			}
+			list[len(list)-1].Resident = kilobytes << 10
 		case key == "VmFlags":
 			list[len(list)-1].Flags = strings.Fields(value)
 		}

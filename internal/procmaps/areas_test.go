@@ -15,6 +15,7 @@ import (
 func TestParseAreas(t *testing.T) {
 	text := `7f00-8f00 r-xp 00001000 fd:01 4711    /tmp/Rss: a
 Size:                  4 kB
+Rss:                  12 kB
 Anonymous:             8 kB
 Swap:                  0 kB
 VmFlags: rd ex mr
@@ -28,9 +29,9 @@ Swap:                  4 kB
 `
 	want := []Area{
 		{Mapping{Start: 0x7f00, End: 0x8f00, Perms: "r-xp", Offset: 0x1000, Device: unix.Mkdev(0xfd, 1), Inode: 4711, Path: "/tmp/Rss: a"},
-			true, []string{"rd", "ex", "mr"}},
-		{Mapping{Start: 0x8f00, End: 0x9f00, Perms: "rw-s"}, false, []string{"rd", "wr", "sh", "dc"}},
-		{Mapping{Start: 0x9f00, End: 0xaf00, Perms: "rw-p"}, true, nil},
+			true, []string{"rd", "ex", "mr"}, 12 << 10},
+		{Mapping{Start: 0x8f00, End: 0x9f00, Perms: "rw-s"}, false, []string{"rd", "wr", "sh", "dc"}, 0},
+		{Mapping{Start: 0x9f00, End: 0xaf00, Perms: "rw-p"}, true, nil, 0},
 	}
 	got, err := parseAreas(strings.NewReader(text))
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/evidence"
+	"diagnose/internal/procmaps"
 )
 
 // Program is the program at a stop.
@@ -84,7 +85,7 @@ func openOwn(pid int, program *neighbour) (*Own, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := procmaps.OpenQueries(pid)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), memory.Close())
 	}
@@ -105,11 +106,11 @@ func (o *Own) ReadPage(addr uint64, p []byte) (writable, ok bool) {
 	}
 	addr &^= pageSize - 1
 	flags := mappingFlags(o.pid, o.maps, addr)
-	if flags&readableVMA == 0 || flags&executableVMA != 0 {
+	if flags&procmaps.Readable == 0 || flags&procmaps.Executable != 0 {
 		return false, false
 	}
 	_, err := o.memory.ReadAt(p[:pageSize], int64(addr))
-	return flags&writableVMA != 0 && flags&sharedVMA == 0, err == nil
+	return flags&procmaps.Writable != 0 && flags&procmaps.SharedFlag == 0, err == nil
 }
 
 // WritePage changes the page at an address for which ReadPage said that it is writable.

@@ -3,9 +3,6 @@ package sandbox
 import (
 	"fmt"
 	"os"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"diagnose/internal/procmaps"
 )
@@ -33,7 +30,7 @@ const (
 )
 
 func openNeighbour(pid int) (*neighbour, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	f, err := procmaps.OpenQueries(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +86,12 @@ func (n *neighbour) isFree() bool {
 		if n.slow {
 			return n.isFreeByList()
 		}
-		q, found, err := queryMapping(n.maps, z.start, coveringOrNextVMA)
+		q, found, err := procmaps.Find(n.maps, z.start, procmaps.OrNext)
 		if err != nil {
 			n.slow = true
 			return n.isFreeByList()
 		}
-		if found && q.start < z.end {
+		if found && q.Start < z.end {
 			return false
 		}
 	}
@@ -116,44 +113,10 @@ func (n *neighbour) isFreeByList() bool {
 	return true
 }
 
-// query is struct procmap_query of linux/fs.h, Linux 6.11.
-type query struct {
-	size, flags, addr              uint64
-	start, end, vmaFlags, pageSize uint64
-	offset, inode                  uint64
-	devMajor, devMinor             uint32
-	nameSize, buildIDSize          uint32
-	nameAddr, buildIDAddr          uint64
-}
-
-// Flags of struct procmap_query: of the query, and of mappings.
-const (
-	procmapQuery      = 0xc0686611 // _IOWR('f', 17, struct procmap_query)
-	coveringOrNextVMA = 0x10
-
-	readableVMA   = 1
-	writableVMA   = 2
-	executableVMA = 4
-	sharedVMA     = 8
-)
-
-// queryMapping returns the mapping that has an address; with coveringOrNextVMA, or else the first one after it.
-func queryMapping(maps *os.File, addr, flags uint64) (q query, found bool, err error) {
-	q = query{size: uint64(unsafe.Sizeof(query{})), flags: flags, addr: addr}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), procmapQuery, uintptr(unsafe.Pointer(&q)))
-	switch errno {
-	case 0:
-		return q, true, nil
-	case unix.ENOENT:
-		return q, false, nil
-	}
-	return q, false, errno
-}
-
 // mappingFlags returns the flags of the mapping of a process that has an address; 0: there is none. maps is its file /proc/PID/maps.
-func mappingFlags(pid int, maps *os.File, addr uint64) uint64 {
-	if q, _, err := queryMapping(maps, addr, 0); err == nil {
-		return q.vmaFlags
+func mappingFlags(pid int, maps *os.File, addr uint64) procmaps.QueryFlags {
+	if q, _, err := procmaps.Find(maps, addr, 0); err == nil {
+		return q.Flags
 	}
 	list, err := procmaps.Read(pid)
 	if err != nil {
@@ -163,14 +126,14 @@ func mappingFlags(pid int, maps *os.File, addr uint64) uint64 {
 		if addr < uint64(m.Start) || addr >= uint64(m.End) {
 			continue
 		}
-		flags := uint64(0)
-		for i, flag := range map[int]uint64{0: readableVMA, 1: writableVMA, 2: executableVMA} {
+		flags := procmaps.QueryFlags(0)
+		for i, flag := range map[int]procmaps.QueryFlags{0: procmaps.Readable, 1: procmaps.Writable, 2: procmaps.Executable} {
 			if m.Perms[i] != '-' {
 				flags |= flag
 			}
 		}
 		if m.Shared() {
-			flags |= sharedVMA
+			flags |= procmaps.SharedFlag
 		}
 		return flags
 	}
@@ -179,5 +142,5 @@ func mappingFlags(pid int, maps *os.File, addr uint64) uint64 {
 
 // isCode reports whether the program has code at an address.
 func (n *neighbour) isCode(addr uint64) bool {
-	return !n.isOwn(addr) && mappingFlags(n.pid, n.maps, addr)&executableVMA != 0
+	return !n.isOwn(addr) && mappingFlags(n.pid, n.maps, addr)&procmaps.Executable != 0
 }

@@ -18,6 +18,8 @@ type Checkpoint struct {
 	first   thread
 	alive   bool
 	threads []thread // the others
+	// named is the name that threads of a copy have at first; empty: it is not known.
+	named string
 	// The fields of tracee.Process.
 	control, trapPC uint64
 	mapped, library []tracee.Span
@@ -27,7 +29,7 @@ type Checkpoint struct {
 // own bytes where others are in the text, besides those that the process's memory knows. If the process cannot be copied, the
 // error is an *ImpossibleError.
 func Take(p *tracee.Process, options int, text []tracee.Words) (*Checkpoint, error) {
-	c, forks, err := capture(p)
+	c, forks, err := capture(p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +46,9 @@ func Take(p *tracee.Process, options int, text []tracee.Words) (*Checkpoint, err
 	return c, nil
 }
 
-// capture reads the state of a process's threads. forks is the one that can make a copy.
-func capture(p *tracee.Process) (c *Checkpoint, forks int, err error) {
-	if err := checkPossible(p); err != nil {
+// capture reads the state of a process's threads. forks is the one that can make a copy. confined: the copy will be.
+func capture(p *tracee.Process, confined bool) (c *Checkpoint, forks int, err error) {
+	if err := checkPossible(p, confined); err != nil {
 		return nil, 0, err
 	}
 	c = &Checkpoint{control: p.Control, trapPC: p.TrapPC}
@@ -59,7 +61,8 @@ func capture(p *tracee.Process) (c *Checkpoint, forks int, err error) {
 			}
 		}
 	}
-	if err := mapPage(p, t.TID); err != nil {
+	forks = t.TID
+	if err := mapPage(p, forks); err != nil {
 		return nil, 0, err
 	}
 	for _, t := range p.SortedThreads() {
@@ -71,6 +74,9 @@ func capture(p *tracee.Process) (c *Checkpoint, forks int, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
+		if t.TID == forks {
+			c.named = x.name
+		}
 		if t.TID == p.PID {
 			c.first = x
 		} else {
@@ -79,7 +85,7 @@ func capture(p *tracee.Process) (c *Checkpoint, forks int, err error) {
 	}
 	c.mapped = append(c.mapped, p.Mapped...)
 	c.library = append(c.library, p.Library...)
-	return c, t.TID, nil
+	return c, forks, nil
 }
 
 // forkStopped makes a child with the program's own text, which is stopped and has executed nothing.
@@ -162,7 +168,7 @@ func (c *Checkpoint) populate(p *tracee.Process, pid, options int) (err error) {
 		return err
 	}
 	if c.alive {
-		if err := c.first.restore(p.Memory.Memory, pid); err != nil {
+		if err := c.first.restore(p.Memory.Memory, pid, c.named, false); err != nil {
 			return err
 		}
 	}
@@ -192,10 +198,11 @@ func (c *Checkpoint) makeThreads(p *tracee.Process) error {
 	if err != nil {
 		return err
 	}
-	const flags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM | unix.CLONE_PTRACE
+	const flags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM | unix.CLONE_PTRACE |
+		unix.CLONE_CHILD_CLEARTID
 	for i := range c.threads {
 		x := &c.threads[i]
-		made, err := caller.Call(unix.SYS_CLONE, flags, 0, 0, 0, 0)
+		made, err := caller.Call(unix.SYS_CLONE, flags, 0, 0, x.clears, 0)
 		if err != nil {
 			return err
 		}
@@ -207,7 +214,7 @@ func (c *Checkpoint) makeThreads(p *tracee.Process) error {
 		if err != nil {
 			return err
 		}
-		if err := x.restore(p.Memory.Memory, tid); err != nil {
+		if err := x.restore(p.Memory.Memory, tid, c.named, true); err != nil {
 			return err
 		}
 		t := x.tracee

@@ -16,10 +16,16 @@ func Fork(p, copied *tracee.Process, options int, text []tracee.Words) error {
 	if _, err := p.InLibrary(0); err != nil { // looks up p.Library
 		return err
 	}
-	c, forks, err := capture(p)
+	c, forks, err := capture(p, true)
 	if err != nil {
 		return err
 	}
+	if p.Copies%collapseEach == 0 {
+		if err := collapse(p, forks); err != nil {
+			return err
+		}
+	}
+	p.Copies++
 	pid, err := forkStopped(p, forks, options, text)
 	if err != nil {
 		return err

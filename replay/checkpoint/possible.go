@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/internal/procmaps"
-	"diagnose/internal/signalsets"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
 )
@@ -24,7 +24,8 @@ func impossible(format string, args ...any) error {
 }
 
 // checkPossible returns an *ImpossibleError if a fork of the process, with all its threads stopped, would differ from it.
-func checkPossible(p *tracee.Process) error {
+// confined: the copy cannot use its files.
+func checkPossible(p *tracee.Process, confined bool) error {
 	if p.Protection != nil {
 		return impossible("pages are protected")
 	}
@@ -42,20 +43,24 @@ func checkPossible(p *tracee.Process) error {
 			return err
 		}
 	}
-	if err := checkFiles(p.PID); err != nil {
-		return err
+	if !confined {
+		if err := checkFiles(p.PID); err != nil {
+			return err
+		}
 	}
-	return checkMappings(p.PID)
+	return checkMappings(p)
 }
 
 // checkPending looks for signals that wait for a thread: a fork has none.
 func checkPending(t *tracee.Thread) error {
-	sets, err := signalsets.Read(t.TID)
+	pending, err := ptrace.Pending(t.TID)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return err
 	}
-	if pending := (sets.Pending | sets.SharedPending) &^ signalsets.Of(unix.SIGSTOP); pending != 0 {
-		return impossible("signals %#x wait for thread %d", pending, t.Index)
+	for _, signal := range pending {
+		if signal != unix.SIGSTOP {
+			return impossible("signal %d waits for thread %d", signal, t.Index)
+		}
 	}
 	return nil
 }
@@ -74,9 +79,28 @@ func checkFiles(pid int) error {
 	return nil
 }
 
-// checkMappings looks for memory that a fork shares or does not have.
-func checkMappings(pid int) error {
-	areas, err := procmaps.ReadAreas(pid)
+// checkMappings looks for memory that a fork shares or does not have. Only smaps has the advice that the program gave for forks, and takes
+// as long to read as a fork takes.
+func checkMappings(p *tracee.Process) error {
+	control, err := p.ReadControl()
+	if err != nil {
+		return err
+	}
+	if control.ForkAdvice == agent.ForkHasAll {
+		maps, err := procmaps.OpenQueries(p.PID)
+		if err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+		defer maps.Close()
+		q, found, err := procmaps.Find(maps, 0, procmaps.SharedFlag|procmaps.OrNext)
+		if err == nil && found {
+			return impossible("the program has shared memory at %#x", q.Start)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	areas, err := procmaps.ReadAreas(p.PID)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}

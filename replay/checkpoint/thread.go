@@ -61,7 +61,6 @@ func captureThread(p *tracee.Process, t *tracee.Thread) (x thread, err error) {
 	if x.extended, err = ptrace.GetRegset(t.TID, ptrace.RegsetXState); err != nil {
 		return x, err
 	}
-	x.extended = append([]byte(nil), x.extended...)
 	if x.mask, err = ptrace.GetSigmask(t.TID); err != nil {
 		return x, err
 	}
@@ -97,13 +96,16 @@ func captureThread(p *tracee.Process, t *tracee.Thread) (x thread, err error) {
 }
 
 // restore gives a thread that has executed nothing the state of x.
-func (x *thread) restore(m *ptrace.Memory, tid int) error {
+// named is the name that it has, empty if that is not known; clears: the kernel knows which word to clear.
+func (x *thread) restore(m *ptrace.Memory, tid int, named string, clears bool) error {
 	caller, err := ptrace.NewCaller(tid, page)
 	if err != nil {
 		return err
 	}
-	if _, err := caller.Call(unix.SYS_SET_TID_ADDRESS, x.clears); err != nil {
-		return err
+	if !clears {
+		if _, err := caller.Call(unix.SYS_SET_TID_ADDRESS, x.clears); err != nil {
+			return err
+		}
 	}
 	if x.robust != 0 {
 		if _, err := caller.Call(unix.SYS_SET_ROBUST_LIST, x.robust, x.robustLength); err != nil {
@@ -116,8 +118,10 @@ func (x *thread) restore(m *ptrace.Memory, tid int) error {
 			return err
 		}
 	}
-	if err := x.restoreName(caller, m); err != nil {
-		return err
+	if named == "" || x.name != named {
+		if err := x.restoreName(caller, m); err != nil {
+			return err
+		}
 	}
 	if err := x.restoreEngine(caller, m, tid); err != nil {
 		return err

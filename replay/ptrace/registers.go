@@ -2,6 +2,8 @@ package ptrace
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -47,10 +49,13 @@ const maxRegset = 64 << 10
 
 // GetRegset reads a register set in the format of a core's notes.
 func GetRegset(tid, set int) ([]byte, error) {
-	p := make([]byte, maxRegset)
-	n, err := ReadRegset(tid, set, p)
-	return p[:n], err
+	room := regsets.Get().(*[maxRegset]byte)
+	defer regsets.Put(room)
+	n, err := ReadRegset(tid, set, room[:])
+	return slices.Clone(room[:n]), err
 }
+
+var regsets = sync.Pool{New: func() any { return new([maxRegset]byte) }}
 
 // ReadRegset reads as much of a register set as there is room for, and returns its length.
 func ReadRegset(tid, set int, p []byte) (int, error) {

@@ -145,6 +145,29 @@ func GetSiginfo(tid int) (Siginfo, error) {
 	return info, err
 }
 
+// Pending returns signals that wait for a stopped thread, and for its process, at most 8 of each. A signal that the kernel had no memory to
+// describe is not among them.
+func Pending(tid int) ([]syscall.Signal, error) {
+	const request, most = 0x4209, 8 // PTRACE_PEEKSIGINFO
+	var list []syscall.Signal
+	for shared := range uint32(2) {
+		args := struct {
+			offset uint64
+			flags  uint32 // 1: PTRACE_PEEKSIGINFO_SHARED
+			count  int32
+		}{0, shared, most}
+		var infos [most]Siginfo
+		n, _, errno := unix.Syscall6(unix.SYS_PTRACE, request, uintptr(tid), uintptr(unsafe.Pointer(&args)), uintptr(unsafe.Pointer(&infos)), 0, 0)
+		if errno != 0 {
+			return nil, fmt.Errorf("ptrace PEEKSIGINFO of thread %d: %w", tid, errno)
+		}
+		for i := range infos[:n] {
+			list = append(list, syscall.Signal(binary.LittleEndian.Uint32(infos[i][:])))
+		}
+	}
+	return list, nil
+}
+
 // SetSiginfo replaces that siginfo.
 func SetSiginfo(tid int, info Siginfo) error {
 	return requestMemory("SETSIGINFO", unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(&info))

@@ -46,6 +46,8 @@ type Process struct {
 	Traps *Traps
 	// Protection takes pages away from the process's threads; nil: none does.
 	Protection Protection
+	// Copies counts the copies that package checkpoint has made of the process for calls.
+	Copies uint64
 	// Detached: the process was handed over.
 	Detached bool
 	// allowed are the processors that the process could use before pin; nil: it was not pinned.

@@ -270,6 +270,8 @@ static long dg_memory_make(const struct dg_call *c)
 {
 	const uint64_t *a = c->args;
 
+	if (c->nr == SYS_madvise && (a[2] == MADV_DONTFORK || a[2] == MADV_WIPEONFORK))
+		DG_CONTROL->fork_advice = DG_FORK_ADVISED;
 	/* The kernel would clear the pages when it pleases. */
 	if (c->nr == SYS_madvise && a[2] == MADV_FREE)
 		return dg_sys3(SYS_madvise, a[0], a[1], MADV_DONTNEED);

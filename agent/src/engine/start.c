@@ -291,6 +291,7 @@ static void dg_control_fill(struct dg_control *c, uint32_t tracer)
 	c->stop_at = c->fork_at = UINT64_MAX;
 	c->ticket = 1;
 	c->free_able = 2;
+	c->fork_advice = DG_FORK_HAS_ALL;
 	c->actions = (uint64_t)dg_actions;
 	c->point_able = 1;
 	c->magic = DG_RECORD_MAGIC;
