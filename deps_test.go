@@ -58,7 +58,7 @@ var allowed = map[string]string{
 	"replay/translate":         "internal/siginfo internal/signalsets image/x86 replay/patch replay/ptrace replay/tracee",
 	"replay/spin":              "image/x86 replay/ptrace replay/tracee",
 	"replay/verify":            "agent image replay/ptrace replay/recorded replay/tracee",
-	"replay/checkpoint":        "agent internal/procmaps internal/signalsets replay/ptrace replay/tracee",
+	"replay/checkpoint":        "agent internal/procmaps replay/ptrace replay/tracee",
 	"replay/inline":            "internal/siginfo image/x86 replay/patch replay/ptrace replay/recorded replay/tracee",
 	"replay/breakpoint":        "agent image image/x86 replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",
 	"replay/watchpoint":        "agent image image/unwind image/x86 replay/breakpoint replay/inline replay/patch replay/ptrace replay/record/eventlog replay/recorded replay/tracee",

@@ -61,7 +61,7 @@ func (h *hitProgram) Call(call *sandbox.FunctionCall) (result *sandbox.Result, w
 // why says why a call did not return, and where it was.
 func (h *hitProgram) why(e *replay.CallError) string {
 	pc := e.PC
-	if e.Thread == 0 {
+	if e.Thread == 0 || e.End == replay.CallStuck { // what Err says has the threads
 		return e.Bare()
 	}
 	place := pc.String()

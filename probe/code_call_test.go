@@ -106,6 +106,27 @@ at `+at+` {
 	})
 }
 
+// TestCodeCallsStuck: while the other threads of a copy run, and make threads, the one that calls waits for a lock that it has itself.
+func TestCodeCallsStuck(t *testing.T) {
+	rec := recorded(t, source, "SIGABRT", "gcc", "-O2")
+	log := ask(t, rec, probe.Question{Code: code(t, "stuck.c", `
+static int hits;
+at `+marked(t, "PUSHED")+` {
+	struct item mine = {.key = 7};
+	if (++hits <= 10)
+		push(q, &mine);
+}`)})
+	c := log.Code[0]
+	if c.Failed != 10 || c.Runs != items-10 {
+		t.Errorf("%+v", c)
+	}
+	for i := range log.Rows {
+		if f := log.Rows[i].Failure; f.Kind != sandbox.Called || f.Name != "push" || f.Line != 6 || !strings.Contains(f.Text, "waits for mutex") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // TestCodeCallsFail: a call that does not return ends the hit with its line and the reason; the next hit runs.
 func TestCodeCallsFail(t *testing.T) {
 	eachCopied(t, func(t *testing.T, rec *record.Recording, at string) {

@@ -122,7 +122,8 @@ func (r *probeReport) summarizeCode(out *reports.Listing) {
 		c := &r.log.Code[i]
 		text := fmt.Sprintf("%s:%d: ran %s before %s, in a process of its own", c.File, c.Line, wording.Count(c.Runs, "time"), c.At)
 		if c.Failed > 0 {
-			text += fmt.Sprintf(", failed %s, first with: %s", wording.Count(c.Failed, "time"), codeFailure(c.First))
+			first, _, _ := strings.Cut(codeFailure(c.First), "\n") // the row has all of it
+			text += fmt.Sprintf(", failed %s, first with: %s", wording.Count(c.Failed, "time"), first)
 		}
 		if c.Left > 0 {
 			text += fmt.Sprintf(", was not run %s since the code had ended", wording.Count(c.Left, "time"))

@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"diagnose/evidence"
 	"diagnose/internal/procmaps"
 )
@@ -115,7 +113,7 @@ func (o *Own) ReadPage(addr uint64, p []byte) (writable, ok bool) {
 
 // WritePage changes the page at an address for which ReadPage said that it is writable.
 func (o *Own) WritePage(addr uint64, p []byte) error {
-	if _, err := o.memory.WriteAt(p, int64(addr)); err != nil && !errors.Is(err, unix.EIO) {
+	if _, err := o.memory.WriteAt(p, int64(addr)); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	return nil
