@@ -95,13 +95,40 @@ func TestCodeCallsLocks(t *testing.T) {
 at `+at+` {
 	int before = total, first = lock_lent(), second = lock_lent();
 	save("`+path+`", "text");
-	printf("%d %d %d\n", first - before, second - before, total != second);
+	char *large = calloc(25, 4000);
+	printf("%d %d %d %ld\n", first - before, second - before, total != second, put(large, 100000));
+	free(large);
 }`)})
-		if got := printed(log); got != strings.Repeat("1 2 1\n", 3) {
+		if got := printed(log); got != strings.Repeat("1 2 1 100000\n", 3) {
 			t.Errorf("%s %+v", got, log.Code[0].First)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("a function in a copy made a file: %v", err)
+		}
+	})
+}
+
+// TestCodeCallsThreads: each of three threads calls, while it has a lock and without it, and changes the queue of its copy alone.
+func TestCodeCallsThreads(t *testing.T) {
+	eachBuild(t, func(t *testing.T, rec *record.Recording) {
+		log := ask(t, rec, probe.Question{Code: code(t, "threads.c", `
+static int hits, wrong;
+at `+marked(t, "PUSHED")+` {
+	if (++hits % 3 == 0)
+		wrong += weigh(item->key, 2) != 2 * item->key || q->head != item;
+}
+at queue.c:93 {
+	struct item mine = {.key = -7};
+	if (++hits % 3 == 0) {
+		unsigned long before = pushed;
+		push(&jobs, &mine); /* others may push and pop until it gets the lock */
+		wrong += pushed <= before || mine.next == &mine;
+	}
+	if (hits == 1800)
+		printf("%d wrong\n", wrong);
+}`)})
+		if got := printed(log); got != "0 wrong\n" || log.Code[0].Runs != items || log.Code[1].Runs != items {
+			t.Errorf("%.500s %+v", got, log.Code)
 		}
 	})
 }
