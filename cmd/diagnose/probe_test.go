@@ -116,6 +116,29 @@ func TestProbeCode(t *testing.T) {
 	}
 }
 
+// TestProbeCodeCalls: a call of a function of the program that does not return is told with its line and reason.
+func TestProbeCodeCalls(t *testing.T) {
+	dir := traceable(t)
+	file := filepath.Join(t.TempDir(), "code.c")
+	if err := os.WriteFile(file, []byte("static int n;\nat names.c:"+guardedLine(t)+" {\n if (!n++)\n  add((void *)1);\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"probe", "--recording", dir, "--code", file, "--verify"}
+	table := diagnose(t, nil, args...)
+	for _, want := range []string{"code.c:4: a call of add, in a copy of the program, failed: it ", "the replay ended identical to the recording"} {
+		if table.status != exitOK || !strings.Contains(table.stdout, want) {
+			t.Errorf("status %d, %q is missing in\n%s%s", table.status, want, table.stdout, table.stderr)
+		}
+	}
+	var shown shownProbe
+	if err := json.Unmarshal([]byte(diagnose(t, nil, append(args, "--format", "json")...).stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Code) != 1 || shown.Code[0].Failure == nil || shown.Code[0].Failure.Kind != "called" || shown.Code[0].Failure.Name != "add" {
+		t.Errorf("%+v", shown)
+	}
+}
+
 // guardedLine is the number of the line of names.c that adds to guarded.
 func guardedLine(t *testing.T) string {
 	t.Helper()
