@@ -10,6 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
+	"diagnose/replay/verify"
 )
 
 // Stopped is the replayed process with all its threads stopped. It is valid only during the call
@@ -209,6 +210,26 @@ func (s *Stopped) Stuck() *StuckError {
 	}
 	e, _ := s.c.end.failure.(*StuckError)
 	return e
+}
+
+// Diverged reports whether the replay ended because it differs from the recording.
+func (s *Stopped) Diverged() bool { return s.c.end != nil && s.c.end.kind == EndDiverged }
+
+// Ended reports whether the program ended or failed, as far as it could be replayed.
+func (s *Stopped) Ended() bool {
+	return s.c.end != nil && s.c.end.failure == nil && s.c.end.kind != EndMoment
+}
+
+// Compare compares the program's memory and registers, wherever it is, with the core of the recording's
+// end.
+func (s *Stopped) Compare() (*Comparison, error) {
+	if s.c.Core == nil {
+		return nil, withoutCore(s.c.Rec)
+	}
+	if err := s.stopOthers(); err != nil {
+		return nil, err
+	}
+	return verify.CompareProgram(s.c.ctx, s.c.Process, s.c.Stage(), s.c.Core)
 }
 
 // ThreadPC returns the pc of a thread in the program.

@@ -154,11 +154,14 @@ type search struct {
 	traced   map[string]traced
 	library  map[evidence.Addr]function
 	locks    map[evidence.Addr]bool // words of synchronisation objects
+	raced    []evidence.Addr        // words whose accesses were reversed with success
 	best     *outcome
 	// looked describes the tried plans and those left to try.
 	looked string
 	before int  // attempts of earlier searches
 	core   bool // the recording has one
+	// comparing: replays that diverge are compared with the core, too.
+	comparing bool
 	memory
 	// cut: a window was too long to be stepped completely. unwatched: not all words that
 	// changed in one were watched. untraced is why one was not traced at all.
@@ -172,7 +175,8 @@ type outcome struct {
 	result *replay.Result
 	err    error
 	same   bool // the recorded end and failure
-	// unlike is how the state differs then; nil: it does not, or there is no core.
+	// unlike is how the state differs from the core: where it diverged, if that was compared, or at
+	// the recorded end. nil: it does not differ, or there is no core.
 	unlike *unlike
 	events uint64
 	// thread and ordinal are of the event after which it diverged.
@@ -233,7 +237,7 @@ func (s *search) runSearch(ctx context.Context) error {
 		}
 	}
 	s.looked = "nothing is left that is looked at"
-	return nil
+	return s.approachDivergence(ctx)
 }
 
 // resume returns the result of an earlier search; nil: there is none.
@@ -252,7 +256,7 @@ func (s *search) resume(ctx context.Context) (*outcome, error) {
 
 // attempt makes one replay, unless it was made before. It checks the budget first.
 func (s *search) attempt(ctx context.Context, p plan, level Level) (*outcome, error) {
-	if o := s.attempts[p.key()]; o != nil {
+	if o := s.attempts[p.key()]; o != nil && (!s.comparing || o.compared()) {
 		return o, nil
 	}
 	if time.Now().After(s.deadline) || s.opts.Attempts > 0 && s.result.Attempts >= s.opts.Attempts {
@@ -290,7 +294,7 @@ func patience(rec *record.Recording) time.Duration {
 func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, error) {
 	o := &outcome{plan: p}
 	options := replay.PlainRequest{Common: replay.Common{Timing: p.timing, Preemptions: p.list, Image: s.opts.Image, Sleeping: sleeping, Computing: patience(s.rec), Unnamed: unnamed,
-		AtEnd: func(at *replay.Stopped) error { return o.noteStopped(at) }}, Verify: s.core}
+		AtEnd: func(at *replay.Stopped) error { return s.noteStopped(o, at) }}}
 	if p.list == nil {
 		options.Preemptions = []eventlog.Preemption{}
 	}
@@ -308,8 +312,21 @@ func (s *search) replay(ctx context.Context, p plan, unnamed bool) (*outcome, er
 	return o, nil
 }
 
-// noteStopped notes where threads are that compute without an end.
-func (o *outcome) noteStopped(at *replay.Stopped) error {
+// compared reports whether the state of an outcome is known that can be compared.
+func (o *outcome) compared() bool {
+	return o.same || o.unlike != nil || o.result == nil || o.result.End != replay.EndDiverged
+}
+
+// noteStopped notes where threads are that compute without an end, or how the state differs where
+// the replay diverged.
+func (s *search) noteStopped(o *outcome, at *replay.Stopped) error {
+	if s.core && at.Ended() || s.comparing && at.Diverged() {
+		c, err := at.Compare()
+		if err != nil {
+			return err
+		}
+		o.unlike = unlikeOf(c)
+	}
 	if e := at.Stuck(); e != nil && e.Computing {
 		pc, err := at.ThreadPC(e.Holder)
 		if err != nil {
@@ -342,8 +359,8 @@ func (o *outcome) judge(recorded *record.Outcome) {
 	case o.err == nil:
 		m := o.result.Moment
 		// A sent signal reached the thread in the engine.
-		if o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC; o.same {
-			o.unlike = unlikeOf(o.result.Comparison)
+		if o.same = recorded.FaultAddr == nil || recorded.PC == nil || *recorded.PC == m.PC; !o.same {
+			o.unlike = nil
 		}
 		o.thread, o.ordinal = m.Thread, m.Ordinal
 		o.why = signature{reason: "elsewhere", got: m.PC}
@@ -362,7 +379,7 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	}
 	r.Level = s.best.plan.level()
 	r.Reproduced, r.Replay, r.Err = s.best.same, s.best.result, s.best.err
-	if u := s.best.unlike; u != nil {
+	if u := s.best.unlike; u != nil && s.best.same {
 		r.OtherState = u.places
 	}
 	r.Timing, r.Preemptions, r.Events = s.best.plan.timing, s.best.plan.list, s.best.events

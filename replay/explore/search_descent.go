@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"diagnose/evidence"
 	"diagnose/replay/record"
 )
 
@@ -28,6 +29,7 @@ type candidate struct {
 	plan  plan
 	shape shape
 	race  racePlace
+	word  evidence.Addr // that is accessed at the race; 0: not known
 }
 
 // descent is a search with one effort.
@@ -197,6 +199,7 @@ func (n *node) try(ctx context.Context, list []candidate, level Level, neutral *
 			if n.known.addSignature(from.why, c.shape) {
 				n.result.CacheHits++
 			}
+			n.noteRace(c.word)
 			found, err := n.follow(ctx, o)
 			if found != nil || err != nil {
 				return found, err

@@ -22,6 +22,8 @@ const (
 	// mostFine is the maximum number of orders of accesses for a window, mostPoints that of
 	// places after a release or the like.
 	mostFine, mostPoints = 160, 32
+	// mostRaced is how many words are noted whose accesses were reversed with success.
+	mostRaced = 8
 	// mostPartners is how many accesses of one step to the same memory are paired with a later
 	// one of another thread.
 	mostPartners = 6
@@ -51,6 +53,9 @@ func (s *search) trace(ctx context.Context, o *outcome, w *window, most uint64) 
 	held := holders{order: s.order, of: map[uint32]*holder{}}
 	looking := s.looking(o.plan)
 	looking.Sleeping, looking.Computing = 10*time.Second, time.Minute // stepping is slow
+	if o.stuck {
+		looking.Computing = patience(s.rec) // it will be again, and a stepped instruction is a sign of life
+	}
 	share := most / uint64(min(max(len(windows), 2), mostShares))
 	request := replay.StepRequest{Common: looking, Stepping: replay.Stepping{Windows: windows, Most: most, Share: share, On: func(x *replay.Stepped) {
 		h := held.holderAt(x)
@@ -98,7 +103,7 @@ func (s *search) fine(ctx context.Context, o *outcome, w *window, most uint64, k
 		if t.cut && most == mostSteps {
 			s.cut = true
 		}
-		return traced{s.points(o, t), s.reversals(o, t, known), t.cut}, nil
+		return traced{s.points(o, t), s.reversals(o, t, known, mostFine), t.cut}, nil
 	})
 }
 
@@ -158,24 +163,23 @@ func (r *race) place() racePlace {
 }
 
 // reversals reverses one race at a time, the last first, and those of the diverging thread
-// before others: the first access is delayed until the other thread's step is done, or only its
+// before others, at most so many: the first access is delayed until the other thread's step is done, or only its
 // access.
-func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool) []candidate {
+func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool, most int) []candidate {
 	pairs := s.pairs(o, t)
 	var list []candidate
 	seen := map[string]bool{}
-	add := func(p plan, how shape, at racePlace) {
+	add := func(p plan, how shape, r *race) {
 		p.fine = true
 		key := fmt.Sprint(p.list)
-		if !seen[key] && len(list) < mostFine {
+		if !seen[key] && len(list) < most {
 			seen[key] = true
-			list = append(list, candidate{p, how, at})
+			list = append(list, candidate{p, how, r.place(), r.first.Addr &^ (wordSize - 1)})
 		}
 	}
 	for _, r := range pairs {
 		a, b := r.first, r.second
-		at := r.place()
-		if known[at] {
+		if known[r.place()] {
 			continue
 		}
 		how := shape{who: s.whoIs(o, a.Thread), pc: a.PC, with: b.PC}
@@ -185,13 +189,13 @@ func (s *search) reversals(o *outcome, t *trace, known map[racePlace]bool) []can
 		}
 		how.exact = true
 		if both, ok := p.preempt(place{b.Thread, b.Ordinal, b.Next, b.NextCount, b.Behind}, b.Position); ok {
-			add(both, how, at)
+			add(both, how, &r)
 		}
 		how.exact = false
-		add(p, how, at)
+		add(p, how, &r)
 		how.until = untilLast
 		if p, ok := o.plan.preempt(place{a.Thread, a.Ordinal, a.PC, a.Count, a.Behind}, r.end); ok && r.end > b.Position {
-			add(p, how, at)
+			add(p, how, &r)
 		}
 	}
 	return list

@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// mostWatched is how many words of a window are watched, four in a replay.
+	// mostWatched is how many words of a window are watched.
 	mostWatched = 24
+	// mostAccesses is how many accesses are traced in a replay; each is a trap.
+	mostAccesses = 100_000
 	// mostLooks is how many times memory is compared for changes.
 	mostLooks = 16
 	// mostTouched is how many bytes of memory are compared.
@@ -174,7 +176,7 @@ func (s *search) shared(ctx context.Context, o *outcome, w *window) ([]candidate
 		if err != nil {
 			return traced{}, err
 		}
-		return traced{accesses: s.reversals(o, t, nil)}, nil
+		return traced{accesses: s.reversals(o, t, nil, mostFine)}, nil
 	})
 	return x.accesses, err
 }
@@ -193,21 +195,62 @@ func (s *search) watch(ctx context.Context, o *outcome, w *window) (*trace, erro
 	return seen.trace(), nil
 }
 
-// watchWords collects the accesses to words, four in a replay.
+// watchWords collects the accesses to words, four in a replay, or three if debug registers have to find
+// places of preemptions, too. Of words that are accessed too often it
+// collects none: they take all the time, and are seldom what threads wait for.
 func (s *search) watchWords(ctx context.Context, o *outcome, seen *watched, owners []replay.LockWord, words []evidence.Addr) error {
-	const registers = 4
+	registers := 4
+	if slices.ContainsFunc(o.plan.list, func(x eventlog.Preemption) bool { return x.Class == eventlog.PointPC }) {
+		registers--
+	}
 	for part := range slices.Chunk(words, registers) {
-		var watches []replay.Watch
-		for _, word := range part {
-			watches = append(watches, replay.Watch{Addr: word, Size: wordSize})
-		}
-		onHit := func(h *replay.Hit) error { seen.hit(part[h.Watch], h); return nil }
-		if _, err := s.replayTraced(ctx, replay.WatchRequest{Common: s.looking(o.plan),
-			Watching: replay.Watching{Watches: watches, Locks: owners, OnHit: onHit}}); err != nil {
-			return err
+		for len(part) > 0 {
+			hot, err := s.watchPart(ctx, o, seen, owners, part)
+			if err != nil {
+				return err
+			}
+			if len(hot) == 0 {
+				break
+			}
+			s.unwatched = true
+			part = slices.DeleteFunc(slices.Clone(part), func(word evidence.Addr) bool { return slices.Contains(hot, word) })
 		}
 	}
 	return nil
+}
+
+// errHot ends a replay in which words are accessed too often.
+var errHot = errors.New("explore: a word is accessed too often to be watched")
+
+// watchPart collects the accesses to words in one replay. If there are more than mostAccesses, it collects
+// none, and returns the words that have most of them.
+func (s *search) watchPart(ctx context.Context, o *outcome, seen *watched, owners []replay.LockWord, part []evidence.Addr) (hot []evidence.Addr, err error) {
+	var watches []replay.Watch
+	for _, word := range part {
+		watches = append(watches, replay.Watch{Addr: word, Size: wordSize})
+	}
+	total, counts := 0, make([]int, len(part))
+	onHit := func(h *replay.Hit) error {
+		counts[h.Watch]++
+		if total++; total > mostAccesses {
+			return errHot
+		}
+		seen.hit(part[h.Watch], h)
+		return nil
+	}
+	untraced := s.untraced
+	if _, err := s.replayTraced(ctx, replay.WatchRequest{Common: s.looking(o.plan),
+		Watching: replay.Watching{Watches: watches, Locks: owners, OnHit: onHit}}); err != nil || total <= mostAccesses {
+		return nil, err
+	}
+	s.untraced = untraced
+	for i, word := range part {
+		delete(seen.of, word)
+		if counts[i] > mostAccesses/(2*len(part)) {
+			hot = append(hot, word)
+		}
+	}
+	return hot, nil
 }
 
 // ownersIn returns the owner words of mutexes of the window that have one, and the mutexes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -27,9 +28,11 @@ type unlike struct {
 	order map[statePlace]int
 	// stopped is where the core has threads that the replay has elsewhere.
 	stopped map[uint32]evidence.Addr
-	// places counts all places that differ, bytes those of memory.
+	// places counts all places that differ, bytes those of memory. apart is how far the numbers are
+	// from the recorded ones: the sum of the logarithms of the differences.
 	places int
 	bytes  uint64
+	apart  float64
 }
 
 // statePlace is a word of memory, or a register of a thread.
@@ -51,6 +54,7 @@ func unlikeOf(c *replay.Comparison) *unlike {
 		if u.order[at] == 0 {
 			u.order[at] = d.Order
 		}
+		u.apart += math.Log2(1 + float64(d.Apart))
 		if d.Register == "rip" {
 			u.stopped[d.Thread] = evidence.Addr(d.Recorded)
 		}
@@ -65,8 +69,10 @@ func (u *unlike) closer(than *unlike) bool {
 		return u == nil && than != nil
 	case u.places != than.places:
 		return u.places < than.places
+	case u.bytes != than.bytes:
+		return u.bytes < than.bytes
 	}
-	return u.bytes < than.bytes
+	return u.apart < than.apart
 }
 
 // comparable returns the places that have numbers, memory first.
@@ -106,25 +112,93 @@ func (s *search) approach(ctx context.Context) error {
 		defer func(deadline time.Time) { s.deadline = deadline }(s.deadline)
 		s.deadline = until
 	}
-	a := &approach{s}
-	for s.best.same && s.best.unlike != nil {
-		found, err := a.step(ctx)
-		if errors.Is(err, errSpent) || err == nil && !found {
-			return nil
+	if !s.best.same || s.best.unlike == nil {
+		return nil
+	}
+	if err := newApproach(s).climb(ctx); !errors.Is(err, errSpent) {
+		return err
+	}
+	return nil
+}
+
+// approachDivergence continues from the furthest replay, if it diverged: a thread may have come there
+// with another value, from races of long before. It takes orders after which less differs from the core,
+// until a replay gets further.
+func (s *search) approachDivergence(ctx context.Context) error {
+	for s.core && !s.best.same && !s.best.stuck {
+		s.comparing = true
+		from, err := s.attempt(ctx, s.best.plan, s.best.plan.level())
+		if err != nil || from.unlike == nil {
+			return err
 		}
-		if err != nil {
+		s.best, s.looked = from, "the words that differ from the core"
+		if err := newApproach(s).climb(ctx); err != nil || s.best.same || s.best.events == from.events {
+			return err
+		}
+		s.comparing = false
+		d := &descent{s, efforts[0], map[string]bool{}}
+		if found, err := d.beyond(ctx, s.best); found != nil || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// approach makes the steps of search.approach. Each method reports whether it found a replay that
-// is closer, which is then the best.
-type approach struct{ *search }
+// approach looks for replays that are closer to the recorded state. Its methods look for one that is
+// closer than from, which it then becomes, and report whether they found one.
+type approach struct {
+	*search
+	from  *outcome
+	first *outcome
+	// reached are the replays that ended where the first did, by their plans; done are those whose
+	// neighbours were tried.
+	reached map[string]*outcome
+	done    map[string]bool
+}
+
+func newApproach(s *search) *approach {
+	return &approach{search: s, from: s.best, first: s.best, reached: map[string]*outcome{}, done: map[string]bool{}}
+}
+
+// climb follows replays that are closer and closer, and where nothing is, continues from the closest of
+// the others.
+func (a *approach) climb(ctx context.Context) error {
+	for a.from != nil && !a.arrived() {
+		a.done[a.from.plan.key()] = true
+		found, err := a.step(ctx)
+		if err != nil {
+			return err
+		}
+		if !found {
+			a.from = a.closest()
+		}
+	}
+	return nil
+}
+
+// arrived reports whether nothing is left to approach.
+func (a *approach) arrived() bool {
+	return a.from.same && (!a.first.same || a.from.unlike == nil) || a.from.events > a.first.events
+}
+
+// closest returns the closest replay whose neighbours were not tried; nil: there is none.
+func (a *approach) closest() *outcome {
+	var best *outcome
+	for _, key := range slices.Sorted(maps.Keys(a.reached)) {
+		o := a.reached[key]
+		if !a.done[key] && (best == nil || o.unlike.closer(best.unlike)) {
+			best = o
+		}
+	}
+	return best
+}
 
 func (a *approach) step(ctx context.Context) (found bool, err error) {
-	for _, kind := range []func(context.Context) (bool, error){a.counts, a.stops, a.orders, a.window} {
+	kinds := []func(context.Context) (bool, error){a.counts, a.siblings, a.stops, a.orders, a.window}
+	if !a.from.same { // threads are not where the core has them, and the window was looked at
+		kinds = []func(context.Context) (bool, error){a.counts, a.siblings, a.orders}
+	}
+	for _, kind := range kinds {
 		if found, err = kind(ctx); found || err != nil {
 			return found, err
 		}
@@ -132,13 +206,22 @@ func (a *approach) step(ctx context.Context) (found bool, err error) {
 	return false, nil
 }
 
-// try makes a replay. It returns nil unless that ends at the recorded place.
+// try makes a replay. It returns nil unless that ends where from does, or further.
 func (a *approach) try(ctx context.Context, p plan) (*outcome, error) {
 	o, err := a.attempt(ctx, p, p.level())
-	if err != nil || !o.same {
+	from := a.from
+	switch {
+	case err != nil || from.same && !o.same:
 		return nil, err
+	case o.same != from.same || o.events > from.events:
+		a.from = o
+	case !o.same && (o.unlike == nil || o.diverged() != from.diverged()):
+		return nil, nil
+	case o.unlike.closer(from.unlike):
+		a.from = o
 	}
-	if o.unlike.closer(a.best.unlike) {
+	a.reached[p.key()] = o
+	if o.same != a.best.same || o.events > a.best.events || o.unlike.closer(a.best.unlike) {
 		a.best = o
 	}
 	return o, nil
@@ -147,15 +230,15 @@ func (a *approach) try(ctx context.Context, p plan) (*outcome, error) {
 // counts changes at which arrival a thread is preempted. Where the end has a number that is smaller
 // than the recorded one after some arrival and larger after another, the right one is between them.
 func (a *approach) counts(ctx context.Context) (bool, error) {
-	from := a.best
+	from := a.from
 	for i := len(from.plan.list) - 1; i >= 0; i-- {
 		if from.plan.list[i].Class != eventlog.PointPC {
 			continue
 		}
 		b := &bisection{approach: a, plan: from.plan, at: i}
 		for _, place := range from.unlike.comparable() {
-			if err := b.search(ctx, place, from.unlike.order[place]); err != nil || a.best != from {
-				return a.best != from, err
+			if err := b.search(ctx, place, from.unlike.order[place]); err != nil || a.from != from {
+				return a.from != from, err
 			}
 		}
 	}
@@ -172,19 +255,18 @@ type bisection struct {
 // search looks for the arrival with which a place has the recorded number. sign is how the number
 // compares now.
 func (b *bisection) search(ctx context.Context, place statePlace, sign int) error {
-	from := b.best
 	for _, next := range []func(uint64) uint64{func(n uint64) uint64 { return n / 2 }, func(n uint64) uint64 { return 2 * n }} {
 		last := b.plan.list[b.at].Count
 		for n := next(last); n >= 1 && n <= mostArrivals && n != last; n = next(n) {
-			now, known, err := b.compare(ctx, n, place)
-			if err != nil || b.best != from {
+			now, known, err := b.compare(ctx, n, place, near)
+			if err != nil || b.arrived() {
 				return err
 			}
-			if !known {
-				continue
-			}
-			if now != sign {
-				return b.between(ctx, place, min(n, last), max(n, last), sign, n < last)
+			if !known || now != sign {
+				if err := b.between(ctx, place, last, n, sign); err != nil || known || b.arrived() {
+					return err
+				}
+				break
 			}
 			last = n
 		}
@@ -192,29 +274,28 @@ func (b *bisection) search(ctx context.Context, place statePlace, sign int) erro
 	return nil
 }
 
-// between looks between two arrivals, of which one leaves the number too small and the other too
-// large. sign is that of the higher arrival if down is set, else that of the lower one.
-func (b *bisection) between(ctx context.Context, place statePlace, low, high uint64, sign int, down bool) error {
-	from := b.best
-	for low+1 < high {
-		n := (low + high) / 2
-		now, known, err := b.compare(ctx, n, place)
-		if err != nil || b.best != from || !known {
+// between looks between two arrivals. After the one that is inside, the number is too small or too large,
+// as sign says; after the one beyond it is not, or the thread no longer reaches the same place.
+func (b *bisection) between(ctx context.Context, place statePlace, inside, beyond uint64, sign int) error {
+	for max(inside, beyond)-min(inside, beyond) > 1 {
+		n := (inside + beyond) / 2
+		now, known, err := b.compare(ctx, n, place, 1)
+		if err != nil || b.arrived() {
 			return err
 		}
-		if (now == sign) == down {
-			high = n
+		if known && now == sign {
+			inside = n
 		} else {
-			low = n
+			beyond = n
 		}
 	}
 	return nil
 }
 
-// compare tries an arrival, or one next to it, and returns how the number at a place then compares
-// with the recorded one.
-func (b *bisection) compare(ctx context.Context, n uint64, place statePlace) (order int, known bool, err error) {
-	for i := range uint64(2 * near) {
+// compare tries an arrival, or one that is at most so many away from it, and returns how the number at a
+// place then compares with the recorded one.
+func (b *bisection) compare(ctx context.Context, n uint64, place statePlace, beside uint64) (order int, known bool, err error) {
+	for i := range 2 * beside {
 		count := n + (i+1)/2
 		if i%2 == 1 {
 			count = n - (i+1)/2
@@ -235,9 +316,68 @@ func (b *bisection) compare(ctx context.Context, n uint64, place statePlace) (or
 	return 0, false, nil
 }
 
+// siblings preempts another thread that runs the same code instead of one that is preempted, and the
+// others of the plan some arrivals earlier or later: which of the threads it was decides of which part
+// of an array, say, that another thread goes through.
+func (a *approach) siblings(ctx context.Context) (bool, error) {
+	from := a.from
+	var list []candidate
+	for i, x := range from.plan.list {
+		if x.Class != eventlog.PointPC {
+			continue
+		}
+		for _, other := range a.alike(x) {
+			p := from.plan.with(slices.Clone(from.plan.list))
+			p.list[i].Thread, p.list[i].Ordinal = other.thread, other.ordinal
+			for j := range p.list { // those that last as long follow each other
+				if p.list[j].Until == x.Until {
+					p.list[j].Until = min(x.Until, other.end)
+				}
+			}
+			list = append(list, candidate{plan: p})
+			for j, y := range from.plan.list {
+				if j != i && y.Class == eventlog.PointPC {
+					list = append(list, shifted(p, j)...)
+				}
+			}
+		}
+	}
+	return a.tryAll(ctx, list)
+}
+
+// alike returns the steps of other threads that begin with the same code after as many events.
+func (a *approach) alike(x eventlog.Preemption) []step {
+	own, ok := a.order.step(x.Thread, x.Ordinal)
+	if !ok {
+		return nil
+	}
+	var list []step
+	for _, thread := range slices.Sorted(maps.Keys(a.order.of)) {
+		if st, ok := a.order.step(thread, x.Ordinal); ok && thread != x.Thread && a.siteOf(st) == a.siteOf(own) {
+			list = append(list, st)
+		}
+	}
+	return list
+}
+
+// shifted returns plans with one preemption some arrivals earlier or later.
+func shifted(p plan, at int) []candidate {
+	var list []candidate
+	for by := uint64(1); by <= near; by++ {
+		for _, count := range []uint64{p.list[at].Count - by, p.list[at].Count + by} {
+			if count >= 1 && count <= mostArrivals { // it may have wrapped
+				q := p.with(slices.Clone(p.list))
+				q.list[at].Count = count
+				list = append(list, candidate{plan: q})
+			}
+		}
+	}
+	return list
+}
+
 // stops preempts threads in their last step where the core has them.
 func (a *approach) stops(ctx context.Context) (bool, error) {
-	from := a.best
+	from := a.from
 	for _, thread := range slices.Sorted(maps.Keys(from.unlike.stopped)) {
 		last, ok := a.order.step(thread, uint64(len(a.order.of[thread])))
 		if !ok || a.order.ends(last) {
@@ -249,65 +389,11 @@ func (a *approach) stops(ctx context.Context) (bool, error) {
 				break
 			}
 			p.fine = true
-			if o, err := a.try(ctx, p); err != nil || a.best != from {
-				return a.best != from, err
+			if o, err := a.try(ctx, p); err != nil || a.from != from {
+				return a.from != from, err
 			} else if o == nil {
 				break // it does not come there so often
 			}
-		}
-	}
-	return false, nil
-}
-
-// orders reverses single accesses to the words that differ, in the best replay and in the one
-// without preemptions.
-func (a *approach) orders(ctx context.Context) (bool, error) {
-	from := a.best
-	words := from.unlike.words()
-	if len(words) == 0 {
-		return false, nil
-	}
-	plans := []plan{from.plan, {timing: from.plan.timing}}
-	if len(from.plan.list) == 0 {
-		plans = plans[:1]
-	}
-	for _, p := range plans {
-		base := *from
-		base.plan = p
-		seen := &watched{plan: p, windows: map[uint32]replay.StepWindow{}, of: map[evidence.Addr]*wordAccesses{}}
-		for thread, list := range a.order.of {
-			seen.windows[thread] = replay.StepWindow{To: uint64(len(list))}
-		}
-		if err := a.watchWords(ctx, &base, seen, nil, words[:min(len(words), mostWatched)]); err != nil {
-			return false, err
-		}
-		if found, err := a.tryAll(ctx, a.reversals(&base, seen.trace(), nil)); found || err != nil {
-			return found, err
-		}
-	}
-	return false, nil
-}
-
-// window reverses single accesses of the threads in their last steps.
-func (a *approach) window(ctx context.Context) (bool, error) {
-	from := a.best
-	w := a.order.window(from.thread, from.ordinal, 1)
-	if w == nil {
-		return false, nil
-	}
-	x, err := a.fine(ctx, from, w, mostSteps, nil)
-	if err != nil {
-		return false, err
-	}
-	return a.tryAll(ctx, x.accesses)
-}
-
-// tryAll tries candidates until one is closer.
-func (a *approach) tryAll(ctx context.Context, list []candidate) (bool, error) {
-	from := a.best
-	for _, c := range list {
-		if _, err := a.try(ctx, c.plan); err != nil || a.best != from {
-			return a.best != from, err
 		}
 	}
 	return false, nil

@@ -1,6 +1,7 @@
 package explore_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -31,6 +32,37 @@ func TestSearchState(t *testing.T) {
 			t.Fatalf("the search says that %d parts differ; a replay: %+v, %v", r.OtherState, again, err)
 		}
 		return r.OtherState == 0
+	})
+}
+
+// The state may need several changes of thread with no event in between, and places at which a thread
+// arrives often.
+func TestSearchStateChanges(t *testing.T) {
+	eachFailing(t, "lostnode", func(rec *record.Recording) bool {
+		r, reached := search(t, rec)
+		if !reached || r.OtherState != 0 {
+			return false
+		}
+		identical(t, rec.Dir)
+		return len(r.Preemptions) > 0
+	})
+}
+
+// A replay that hands another number to the kernel, from a race of long before, is compared with the core
+// there.
+func TestSearchStateOfDivergence(t *testing.T) {
+	eachFailing(t, "counter", func(rec *record.Recording) bool {
+		plain, err := replay.Run(t.Context(), rec, replay.PlainRequest{Common: replay.Common{Preemptions: []eventlog.Preemption{}}})
+		var diverged *replay.DivergenceError
+		if plain == nil || !errors.As(err, &diverged) || diverged.Reason != replay.DiffersData {
+			t.Fatalf("no addition is lost, so the number that is written differs: %+v, %v", plain, err)
+		}
+		r, reached := search(t, rec)
+		if !reached || r.OtherState != 0 {
+			return false
+		}
+		identical(t, rec.Dir)
+		return true
 	})
 }
 

@@ -406,7 +406,7 @@ const (
 	tableEnd   = "<!-- search: end -->\n"
 )
 
-// writeTable replaces the table between its marks, and creates the file if there is none.
+// writeTable writes the table of all programs.
 func writeTable(path string, rows []row, times int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| Program | What it is | Recordings | Direct | Coarse | Fine | Not | Same state | Attempts | Preemptions | Seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -414,16 +414,21 @@ func writeTable(path string, rows []row, times int) error {
 		fmt.Fprintf(&b, "| %s | %s | %d of %d runs | %d | %d | %d | %d | %d | %s | %s | %s |\n", r.name, r.what, r.recordings, r.runs,
 			r.direct, r.coarse, r.fine, r.failed, r.state, spread(r.attempts, "%d"), spread(r.preemptions, "%d"), spread(r.seconds, "%.1f"))
 	}
+	return replaceTable(path, tableBegin, tableEnd, b.String())
+}
+
+// replaceTable writes a table between its marks in a file, and creates the file if there is none.
+func replaceTable(path, begin, end, table string) error {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	before, rest, found := strings.Cut(string(text), tableBegin)
-	_, after, closed := strings.Cut(rest, tableEnd)
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
 		before, after = string(text), ""
 	}
-	return os.WriteFile(path, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644)
+	return os.WriteFile(path, []byte(before+begin+table+end+after), 0o644)
 }
 
 // spread formats the median and the maximum.

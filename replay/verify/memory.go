@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"os"
 
@@ -48,9 +49,10 @@ func (v *verifier) compareMemory() error {
 			break
 		}
 		d := Difference{Kind: DifferentMemory, Addr: evidence.Addr(x.Start), Size: x.Size(), Where: v.place(x.Start),
-			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got), Order: compareNumbers(x.got, x.want)}
+			Want: hex.EncodeToString(x.want), Have: hex.EncodeToString(x.got)}
+		d.Order, d.Apart = compareNumbers(x.got, x.want)
 		if x.unreadable != "" {
-			d.Have, d.Order = "cannot be read: "+x.unreadable, 0
+			d.Have, d.Order, d.Apart = "cannot be read: "+x.unreadable, 0, 0
 		}
 		r.Differences = append(r.Differences, d)
 	}
@@ -59,6 +61,9 @@ func (v *verifier) compareMemory() error {
 
 // compareVariables counts the differing bytes in the library's own variables.
 func (v *verifier) compareVariables(file *os.File, variables []piece) error {
+	if !v.variables {
+		return nil
+	}
 	found, err := compareMemory(v.ctx, file, variables, v.process, nil)
 	if err != nil {
 		return err
@@ -89,14 +94,13 @@ func corePieces(file *os.File) ([]piece, error) {
 	return pieces, nil
 }
 
-// compareNumbers compares unsigned numbers of at most eight bytes, the lowest one first. Longer ones
-// are cut.
-func compareNumbers(a, b []byte) int {
-	const most = 8
-	for i := min(len(a), len(b), most) - 1; i >= 0; i-- {
-		if c := cmp.Compare(a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
+// compareNumbers compares unsigned numbers of at most eight bytes, the lowest one first, and returns how
+// far they are from each other. Longer ones are cut.
+func compareNumbers(a, b []byte) (order int, apart uint64) {
+	var x, y [8]byte
+	n := min(len(a), len(b), len(x))
+	copy(x[:], a[:n])
+	copy(y[:], b[:n])
+	have, want := binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:])
+	return cmp.Compare(have, want), max(have, want) - min(have, want)
 }

@@ -53,6 +53,8 @@ type Difference struct {
 	// Order is, of memory and registers, how the replay's value compares with the recording's as an
 	// unsigned number whose lowest byte is first: -1, 0 or 1; 0 where either cannot be read.
 	Order int
+	// Apart is how far the two are from each other, as the same numbers of at most eight bytes.
+	Apart uint64
 	// Recorded is the recording's value of a general register.
 	Recorded uint64
 }

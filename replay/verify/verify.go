@@ -22,7 +22,19 @@ const shownDifferences = 50
 
 // Compare compares the stopped process with the core at the end of a stage.
 func Compare(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
-	v := &verifier{ctx: ctx, process: p, stage: s, core: core, result: &Comparison{}, recorded: recorded.Threads(core)}
+	v := &verifier{variables: true}
+	return v.compare(ctx, p, s, core)
+}
+
+// CompareProgram is Compare, but does not count what differs in the library's own variables: most of the
+// memory, for which a search has no time.
+func CompareProgram(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
+	v := &verifier{}
+	return v.compare(ctx, p, s, core)
+}
+
+func (v *verifier) compare(ctx context.Context, p *tracee.Process, s *recorded.Stage, core *image.Process) (*Comparison, error) {
+	v.ctx, v.process, v.stage, v.core, v.result, v.recorded = ctx, p, s, core, &Comparison{}, recorded.Threads(core)
 	for _, step := range []func() error{v.findThreads, v.compareThreads, v.compareMappings, v.compareMemory} {
 		if err := step(); err != nil {
 			return nil, err
@@ -37,6 +49,8 @@ type verifier struct {
 	stage   *recorded.Stage
 	core    *image.Process
 	result  *Comparison
+	// variables: the differences in the library's variables are counted.
+	variables bool
 	// recorded are the core's threads by their index in the recording, replayed those of the
 	// process.
 	recorded map[uint32]*recorded.Thread
@@ -133,7 +147,7 @@ func (v *verifier) compareThread(want *recorded.Thread, t *tracee.Thread) error 
 	} {
 		if x.want != x.have {
 			v.note(Difference{Kind: DifferentRegister, Thread: want.Index, Register: x.name,
-				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have), Order: cmp.Compare(x.have, x.want), Recorded: x.want})
+				Want: fmt.Sprintf("%#x", x.want), Have: fmt.Sprintf("%#x", x.have), Order: cmp.Compare(x.have, x.want), Apart: max(x.have, x.want) - min(x.have, x.want), Recorded: x.want})
 		}
 	}
 	return v.compareVectors(want, t)
