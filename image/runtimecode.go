@@ -14,7 +14,7 @@ import (
 var runtimeModules = []string{
 	"libc.", "libc-", "libm.", "libm-", "libpthread", "librt.", "librt-", "libdl.", "libdl-", "libmvec.",
 	"ld-linux", "ld-2.", "ld.so", "ld-musl", "linux-vdso", "linux-gate", "[vdso]",
-	"libstdc++.", "libc++", "libgomp.", "libomp.", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
+	"libstdc++.", "libc++", "libgomp.", "libomp.", "libiomp5.", "libgcc_s", "libunwind.", "libssp.", "libatomic.", "libstd-",
 	"libasan.", "libubsan.", "libtsan.", "libdiagnose.", "libdiagnose-record.",
 }
 
@@ -62,6 +62,15 @@ var toolchainPaths = []string{
 // inside it is attributed to the program's frame that called it.
 func RuntimeModule(module string) bool {
 	return module != "" && hasPrefix(filepath.Base(module), runtimeModules)
+}
+
+// openMPModules are the runtimes of OpenMP.
+var openMPModules = []string{"libgomp.", "libomp.", "libiomp5."}
+
+// OpenMPModule reports whether an object is a runtime of OpenMP: what it allocates it keeps to itself, and
+// its threads share that by rules of its own.
+func OpenMPModule(module string) bool {
+	return hasPrefix(filepath.Base(module), openMPModules)
 }
 
 // Machinery reports whether a place is code that runs when a program aborts or

@@ -78,3 +78,30 @@ func TestSame(t *testing.T) {
 		t.Errorf("of a run with two items the third is at %v, %v", got, err)
 	}
 }
+
+// TestOwnOpenMP: what a runtime of OpenMP allocates for itself is none of the program's objects, though a line of
+// the program called it.
+func TestOwnOpenMP(t *testing.T) {
+	p, err := recordtest.Read(filepath.Join("..", "internal", "testdata", "trace", "openmp.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recordtest.RecordProgram(t, p.Build(t), nil, "", p.Ends)
+	core, err := image.OpenCore(filepath.Join(r.Dir, record.CoreName), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	a, err := watchtrace.NewAllocations(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item, err := image.Uint64(core, resolve(t, core, "item")[0].Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := a.Own()
+	if err != nil || !slices.Equal(own, []evidence.Addr{evidence.Addr(item)}) {
+		t.Errorf("the program's own objects are %v, %v; want %#x only", own, err, item)
+	}
+}

@@ -142,7 +142,7 @@ func allocatedBy(p *image.Process, h *agent.Heap, wanted func(line string) bool)
 }
 
 // allocationLine returns the innermost line of the program's own code of an
-// allocation.
+// allocation; empty if there is none, or if a runtime of OpenMP allocated the object for itself.
 func allocationLine(p *image.Process, h *agent.Heap, site uint32) string {
 	pcs, err := h.Site(site)
 	if err != nil {
@@ -150,6 +150,9 @@ func allocationLine(p *image.Process, h *agent.Heap, site uint32) string {
 	}
 	for _, pc := range pcs {
 		for _, call := range p.Symbolize(pc, image.ReturnAddress) {
+			if image.OpenMPModule(call.Site.Module) {
+				return ""
+			}
 			if !image.LibraryCode(&call.Site) && call.Site.Line != 0 {
 				return fmt.Sprintf("%s:%d", call.Site.File, call.Site.Line)
 			}
