@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // mostCoarse is the maximum number of orders of whole steps for a window.
@@ -17,6 +18,7 @@ func (s *search) coarse(o *outcome, w *window) []candidate {
 	if o.stuck {
 		// A thread that spins waits for an action of another.
 		c.spin(w)
+		c.spinForGood(w)
 	}
 	if o.plan.timing == record.TimingLazy {
 		c.early(w)
@@ -110,6 +112,27 @@ func (c *coarseList) spin(w *window) {
 		if p, ok := c.o.plan.preempt(at, until); ok {
 			c.addPlan(p, shape{who: whoSelf, pc: c.o.pc, until: until4(c.s.order.eventAt(until))})
 		}
+	}
+}
+
+// spinForGood has a thread stay where it is if all events are done and it only keeps the failing one from
+// its end.
+func (c *coarseList) spinForGood(w *window) {
+	own := w.own[0]
+	if c.o.events < c.s.order.total() || c.s.order.position(own.thread, own.ordinal+1) != 0 {
+		return
+	}
+	how := shape{who: whoSelf, pc: c.o.pc, until: untilLast}
+	for i, x := range c.o.plan.list {
+		if x.Thread == own.thread && x.Ordinal == own.ordinal {
+			p := c.o.plan.with(slices.Clone(c.o.plan.list))
+			p.list[i].Until = eventlog.Never
+			c.addPlan(p, how)
+		}
+	}
+	at := place{thread: own.thread, ordinal: own.ordinal, pc: c.o.pc, count: spun, behind: c.o.plan.points(own)}
+	if p, ok := c.o.plan.preempt(at, eventlog.Never); ok {
+		c.addPlan(p, how)
 	}
 }
 

@@ -384,7 +384,7 @@ func (a *approach) stops(ctx context.Context) (bool, error) {
 			continue
 		}
 		for n := uint64(1); n <= mostArrivals; n *= 2 {
-			p, ok := from.plan.preempt(place{thread, last.ordinal, from.unlike.stopped[thread], n, from.plan.points(last)}, last.end)
+			p, ok := from.plan.preempt(place{thread, last.ordinal, from.unlike.stopped[thread], n, from.plan.points(last)}, eventlog.Never)
 			if !ok {
 				break
 			}

@@ -2,6 +2,7 @@ package explore_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,23 @@ func TestSearchStateOfDivergence(t *testing.T) {
 		}
 		identical(t, rec.Dir)
 		return true
+	})
+}
+
+// A thread that spins for ever when all events are done stays where it is, so that the failing one can end.
+func TestSearchForGood(t *testing.T) {
+	eachFailing(t, "ring", func(rec *record.Recording) bool {
+		r, err := explore.Search(t.Context(), rec, explore.Options{Budget: searchBudget, Approach: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			again, err := replay.Run(t.Context(), rec, replay.PlainRequest{})
+			if r.Reproduced && (err != nil || again.End != replay.EndFailure) {
+				t.Fatalf("a replay with %v: %+v, %v", r.Preemptions, again, err)
+			}
+		}
+		return r.Reproduced && slices.ContainsFunc(r.Preemptions, func(p eventlog.Preemption) bool { return p.Until == eventlog.Never })
 	})
 }
 

@@ -25,9 +25,13 @@ type Preemption struct {
 	Count uint64 `json:"count,omitempty"`
 	// Until is how many of the log's events, of all threads, are done when the thread
 	// continues. A smaller number than at the event counts as that of the event. A larger
-	// number than the thread's next event allows counts as the largest that it allows.
+	// number than the thread's next event allows counts as the largest that it allows. With
+	// Never, the largest number, a thread that has no later event does not continue.
 	Until uint64 `json:"until"`
 }
+
+// Never is the Until of a thread that stays where it is.
+const Never = ^uint64(0)
 
 // PointClass says how a place between two events is identified: enum dg_point.
 type PointClass string
@@ -54,6 +58,9 @@ func (p Preemption) String() string {
 		if p.Count > 1 {
 			fmt.Fprintf(&b, ", arrival %d", p.Count)
 		}
+	}
+	if p.Until == Never {
+		return b.String() + ", for good"
 	}
 	fmt.Fprintf(&b, ", until %d events are done", p.Until)
 	return b.String()
@@ -103,10 +110,11 @@ type between struct {
 	preemption *Preemption
 	low, high  uint64
 	until      uint64
+	never      bool
 }
 
 // WithPreemptions returns the order of events with one more event of a thread for each of its
-// preemptions. Of preemptions that end at the same position, the first of the list ends first.
+// preemptions, unless that never ends. Of preemptions that end at the same position, the first of the list ends first.
 // A preemption after an event that the order does not have is an error.
 func (s Schedule) WithPreemptions(list []Preemption) (Schedule, error) {
 	if len(list) == 0 {
@@ -166,6 +174,7 @@ func (s Schedule) places(list []Preemption) ([]between, error) {
 		ordinal uint64
 	}
 	last := map[step]uint64{}
+	never := map[step]bool{}
 	for i := range places {
 		b := &places[i]
 		if b.low == 0 {
@@ -175,8 +184,10 @@ func (s Schedule) places(list []Preemption) ([]between, error) {
 		of := step{b.preemption.Thread, b.preemption.Ordinal}
 		b.until = max(min(b.preemption.Until, b.high, position), b.low, last[of])
 		last[of] = b.until
+		b.never = never[of] || b.preemption.Until == Never && b.high == ^uint64(0)
+		never[of] = b.never
 	}
-	return places, nil
+	return slices.DeleteFunc(places, func(b between) bool { return b.never }), nil
 }
 
 // sortPreemptions sorts the preemptions of each thread in the order of its events.
