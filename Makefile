@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns flow-oracle bench-flow
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt schedules-states clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns flow-oracle bench-flow
 
 build: bin/diagnose
 
@@ -87,6 +87,10 @@ containers: setup-test
 # The search of schedules on programs whose threads meet in memory: docs/schedules.md.
 schedules: setup-test
 	DIAGNOSE_SCHEDULES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 60m -count 1 -run TestCorpus ./replay/explore
+
+# Whether searches end at the recorded state, for ten programs: docs/schedules.md. Up to twenty minutes.
+schedules-states: setup-test
+	DIAGNOSE_STATES=$(CURDIR)/docs/schedules.md $(GO) test -timeout 90m -count 1 -v -run TestStates ./replay/explore
 
 # Failures of the programs with known causes, grouped, and the groups scored against
 # the causes: docs/clusters.md.
