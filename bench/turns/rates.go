@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -42,10 +43,58 @@ func (p *racy) name() string {
 // runLimit ends a run: one that takes so long hangs, and failed.
 const runLimit = 5 * time.Second
 
+// failures counts the runs of a program that failed, of as many each way.
+type failures struct {
+	runs, alone, events, turns int
+}
+
+// significance is the chance below which fewer failures are no accident.
+const significance = 0.05
+
+// chance is the probability of as few failures in turns, or fewer, if the program failed as often in turns as by itself (Fisher's exact
+// test, one-sided).
+func (f *failures) chance() (sum float64) {
+	failed := f.alone + f.turns
+	for n := max(0, failed-f.runs); n <= f.turns; n++ {
+		sum += math.Exp(choices(f.runs, n) + choices(f.runs, failed-n) - choices(2*f.runs, failed))
+	}
+	return min(sum, 1)
+}
+
+// choices is the logarithm of the number of ways to choose k of n.
+func choices(n, k int) float64 {
+	log := func(n int) float64 {
+		v, _ := math.Lgamma(float64(n + 1))
+		return v
+	}
+	return log(n) - log(k) - log(n-k)
+}
+
+// verdicts are whether turns reach the rate of a program by itself.
+const (
+	unseen    = "not seen" // the program did not fail by itself
+	reached   = "reached"
+	undecided = "undecided" // there were fewer failures, which may be an accident
+	missed    = "missed"
+)
+
+func (f *failures) verdict() string {
+	switch {
+	case f.alone == 0:
+		return unseen
+	case f.turns >= f.alone:
+		return reached
+	case f.chance() >= significance:
+		return undecided
+	}
+	return missed
+}
+
 // rates prints how many runs of each program failed.
 func (s *settings) rates(ctx context.Context, m *meter) error {
 	runs := cmp.Or(s.runs, 100)
-	fmt.Fprintf(report, "| Program | Runs | By itself | Events | Turns |\n| --- | ---: | ---: | ---: | ---: |\n")
+	fmt.Fprintf(report, "| Program | Runs | By itself | Events | Turns | Chance | Rate by itself |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	count := make(map[string]int)
 	for _, p := range racyPrograms {
 		if !s.measures(filepath.Base(p.name())) {
 			continue
@@ -54,12 +103,14 @@ func (s *settings) rates(ctx context.Context, m *meter) error {
 		if err != nil {
 			return err
 		}
-		failed, err := m.count(ctx, append([]string{exe}, p.args...), runs)
+		f, err := m.count(ctx, append([]string{exe}, p.args...), runs)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.source, err)
 		}
-		fmt.Fprintf(report, "| %s | %d | %d | %d | %d |\n", p.name(), runs, failed[0], failed[1], failed[2])
+		count[f.verdict()]++
+		fmt.Fprintf(report, "| %s | %d | %d | %d | %d | %.2g | %s |\n", p.name(), f.runs, f.alone, f.events, f.turns, f.chance(), f.verdict())
 	}
+	fmt.Fprintf(report, "\n%d reached, %d undecided, %d missed, %d not seen.\n", count[reached], count[undecided], count[missed], count[unseen])
 	return nil
 }
 
@@ -73,21 +124,25 @@ func (s *settings) build(source, name string) (string, error) {
 	return exe, nil
 }
 
-// count returns how many of so many runs failed: by itself, recorded with the order of events, and in turns. The
-// three are run one after the other.
-func (m *meter) count(ctx context.Context, argv []string, runs int) (failed [3]int, err error) {
+// count makes so many runs each way: by itself, recorded with the order of events, and in turns. The three are run one after the other, so
+// that all have the same load.
+func (m *meter) count(ctx context.Context, argv []string, runs int) (f failures, err error) {
+	f.runs = runs
 	for range runs {
-		for i, run := range []func(context.Context, []string) (bool, error){m.alone, m.events, m.turns} {
-			fails, err := run(ctx, argv)
+		for _, way := range []struct {
+			run    func(context.Context, []string) (bool, error)
+			failed *int
+		}{{m.alone, &f.alone}, {m.events, &f.events}, {m.turns, &f.turns}} {
+			fails, err := way.run(ctx, argv)
 			if err != nil {
-				return failed, err
+				return f, err
 			}
 			if fails {
-				failed[i]++
+				*way.failed++
 			}
 		}
 	}
-	return failed, nil
+	return f, nil
 }
 
 func (m *meter) alone(ctx context.Context, argv []string) (failed bool, err error) {
