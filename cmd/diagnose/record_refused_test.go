@@ -182,9 +182,11 @@ int main(int argc, char **argv)
 `
 	exe := crashtest.Compile(t, crashtest.Program{Source: "shares.c", Text: program})
 	for arg, want := range map[string]int{"1": 1, "0": 0} {
-		_, _, stderr := ended(t, recordCommand(t, "--all", "--", exe, arg))
-		if n := strings.Count(stderr, "shares memory with other processes: their writes to it are not recorded"); n != want {
-			t.Errorf("with %s it is said %d times, want %d: %s", arg, n, want, stderr)
+		for _, races := range []string{racesEvents, racesTurns} {
+			_, _, stderr := ended(t, recordCommand(t, "--races="+races, "--all", "--", exe, arg))
+			if n := strings.Count(stderr, "shares memory with other processes: their writes to it are not recorded"); n != want {
+				t.Errorf("--races=%s, with %s it is said %d times, want %d: %s", races, arg, n, want, stderr)
+			}
 		}
 	}
 }

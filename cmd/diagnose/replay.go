@@ -152,7 +152,7 @@ func (f *replayFlags) replayRecording(c *cobra.Command, dir string) error {
 	if result == nil {
 		return err
 	}
-	report.fill(result, err)
+	report.fill(rec, result, err)
 	if err := f.show(c.OutOrStdout(), f.format == string(reports.JSON), func(w io.Writer) error { return report.write(w, f.format) }); err != nil {
 		return err
 	}

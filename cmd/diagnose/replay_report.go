@@ -10,6 +10,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/internal/wording"
 	"diagnose/replay"
+	"diagnose/replay/explore"
 	"diagnose/replay/record"
 	"diagnose/reports"
 )
@@ -53,6 +54,8 @@ type replayReport struct {
 	Seconds replaySeconds `json:"seconds"`
 	// stuck has the lines of Stuck.
 	stuck []string
+	// unordered: the replay diverged or is stuck, perhaps because the recording has no order of accesses to memory.
+	unordered bool
 }
 
 // replaySeconds are the times that Prepare, Run and Verify took: the image of the
@@ -131,7 +134,8 @@ func (r *replayReport) fillStopped(s *replay.Stopped) {
 	r.Search.name(s)
 }
 
-func (r *replayReport) fill(result *replay.Result, err error) {
+func (r *replayReport) fill(rec *record.Recording, result *replay.Result, err error) {
+	r.unordered = rec.Manifest.Turns == nil && rec.Manifest.Hunt == nil && explore.SearchCanHelp(rec, result, err)
 	r.Version = replayVersion
 	r.End, r.Status, r.Events, r.Total, r.Limits = result.End, result.Status, result.Events, result.Total, result.Limits
 	r.Reached = err == nil
@@ -219,6 +223,9 @@ func (r *replayReport) listing() *reports.Listing {
 		line("timing", "%s", r.Timing)
 	}
 	r.Search.text(line)
+	if r.unordered {
+		line("", "a recording made by 'diagnose record --races=%s' has the order of accesses to memory, too", racesTurns)
+	}
 	line("time", "%.2f s to prepare, %.2f s to replay, %.2f s to compare", r.Seconds.Prepare, r.Seconds.Run, r.Seconds.Verify)
 	r.textComparison(line)
 	for _, limit := range r.Limits {

@@ -41,8 +41,6 @@ type replaySearch struct {
 	Unexplored string `json:"unexplored,omitempty"`
 	// Seconds that the search took.
 	Seconds float64 `json:"seconds"`
-	// turns: the recording has the order of accesses to memory already.
-	turns bool
 }
 
 // searches reports whether a replay is to be followed by a search.
@@ -67,7 +65,7 @@ func (f *replayFlags) search(ctx context.Context, rec *record.Recording, progres
 		return nil, err
 	}
 	return &replaySearch{Reproduced: r.Reproduced, OtherState: r.OtherState, Attempts: r.Attempts, ByLevel: r.ByLevel, Traces: r.Traces, Remembered: r.Remembered, Level: r.Level, CacheHits: r.CacheHits,
-		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds(), turns: rec.Manifest.Turns != nil}, failed
+		Events: r.Events, From: r.Window.From, To: r.Window.To, Preemptions: r.Preemptions, Unexplored: r.Unexplored, Seconds: r.Time.Seconds()}, failed
 }
 
 // name finds names for the preemptions' instructions. An instruction without one is shown by its
@@ -119,7 +117,4 @@ func (s *replaySearch) text(line func(name, format string, args ...any)) {
 		return
 	}
 	line("", "the furthest attempt came to event %d; not tried: %s", s.Events, s.Unexplored)
-	if !s.turns {
-		line("", "a recording made by 'diagnose record --races=%s' has the order of accesses to memory, too", racesTurns)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"diagnose/internal/crashtest"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 )
@@ -72,9 +73,9 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// TestReplayDiverged changes a write in the log to a read.
-func TestReplayDiverged(t *testing.T) {
-	dir := replayable(t)
+// divergeAtWrite changes the last write in a recording's log to a read.
+func divergeAtWrite(t *testing.T, dir string) {
+	t.Helper()
 	rec, err := record.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +102,53 @@ func TestReplayDiverged(t *testing.T) {
 	if _, err := f.WriteAt([]byte{0}, changed+object); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestReplayDiverged(t *testing.T) {
+	dir := replayable(t)
+	divergeAtWrite(t, dir)
 	got := diagnose(t, nil, "replay", dir)
 	if got.status != exitNotReplayed || !strings.Contains(got.stdout, "the recording has read(") || !strings.Contains(got.stdout, "the replay reached write(") {
 		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	if strings.Contains(got.stdout, namesTurns) {
+		t.Errorf("of a program with one thread: %s", got.stdout)
+	}
+}
+
+const namesTurns = "'diagnose record --races=turns' has the order of accesses to memory"
+
+// TestReplayNamesTurns: where a replay of a program with threads diverges, the report names --races=turns, unless the recording was
+// made with it.
+func TestReplayNamesTurns(t *testing.T) {
+	exe := crashtest.Compile(t, crashtest.Program{Source: "two.c", Flags: []string{"-pthread"}, Text: `
+#include <pthread.h>
+#include <unistd.h>
+static void *second(void *argument) { return argument; }
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, second, NULL);
+	pthread_join(thread, NULL);
+	return write(1, "said\n", 5) != 5;
+}
+`})
+	for races, want := range map[string]bool{racesEvents: true, racesTurns: false} {
+		cmd := recordCommand(t, "--races="+races, "--all", "--output", "recordings", "--", exe)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		names := recordings(t, cmd)
+		if len(names) != 1 {
+			t.Fatalf("recordings %q, want one", names)
+		}
+		dir := filepath.Join(cmd.Dir, "recordings", names[0])
+		divergeAtWrite(t, dir)
+		for _, more := range []string{"--no-search", "--budget=1s"} {
+			got := diagnose(t, nil, "replay", dir, more)
+			if got.status != exitNotReplayed || strings.Contains(got.stdout, namesTurns) != want {
+				t.Errorf("--races=%s %s: status %d\n%s%s", races, more, got.status, got.stdout, got.stderr)
+			}
+		}
 	}
 }
