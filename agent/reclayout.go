@@ -267,7 +267,6 @@ type RawHunt struct {
 	AreaLow    [HuntAreas]uint64 `c:"area_low"`
 	AreaHigh   [HuntAreas]uint64 `c:"area_high"`
 	Turn       uint64
-	TurnBegan  uint64 `c:"turn_began"`
 	TurnLength uint64 `c:"turn_length"`
 	TurnOver   uint32 `c:"turn_over"`
 	TurnExact  uint32 `c:"turn_exact"`

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
@@ -79,6 +80,41 @@ func turnsInGenerated(t *testing.T, r *recordtest.Recorded) (count int) {
 			continue
 		}
 		if m := core.MappingAt(evidence.Addr(e.Object)); m == nil || m.Path == "" {
+			count++
+		}
+	}
+	return count
+}
+
+// TestTurnsVariables: turns of young threads end where the program's code names a variable.
+func TestTurnsVariables(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/turns/list.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for seed := range uint64(60) {
+		r := p.RecordTurns(t, seed+1)
+		if turnsAtVariables(t, r) == 0 {
+			continue
+		}
+		recordtest.Identical(t, r.Dir, 3)
+		if found++; found == 3 {
+			return
+		}
+	}
+	t.Errorf("in %d of 60 recordings a turn ended at an access to the list's head, want 3", found)
+}
+
+// turnsAtVariables counts the turns of a recording that ended at an instruction which a replay finds by the number of arrivals.
+func turnsAtVariables(t *testing.T, r *recordtest.Recorded) (count int) {
+	t.Helper()
+	rec, _ := r.Open(t)
+	for e, err := range rec.Log.Ordered() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointPC {
 			count++
 		}
 	}

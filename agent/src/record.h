@@ -416,7 +416,7 @@ struct dg_hunt {
 	uint64_t area_low[DG_HUNT_AREAS], area_high[DG_HUNT_AREAS];
 	/* DG_HUNT_TURNS. The tracer sets `over`; all else is the engine's */
 	uint64_t turn;       /* number of the current one */
-	uint64_t turn_began, turn_length; /* ns of CLOCK_MONOTONIC; ns */
+	uint64_t turn_length; /* ns */
 	uint32_t turn_over;  /* 1: it ends at the running thread's next event */
 	uint32_t turn_exact; /* 1: it ends at an instruction, 0: at an event, if one comes soon */
 	uint32_t turn_idle;  /* no thread can run */

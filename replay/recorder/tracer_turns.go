@@ -22,12 +22,19 @@ import (
 func (r *recording) beginTurns(tid int, memory *ptrace.Memory, forked bool) error {
 	turns := *r.run.order.Turns
 	r.manifest.Turns = &turns
+	r.points = sites.Points{Memory: r.memory, Most: mostCode}
 	if forked {
 		return nil
 	}
 	r.control.Hunt = agent.EngineHunt
-	return schedule.MapTurns(&turns, tid, memory)
+	if err := schedule.MapTurns(&turns, tid, memory); err != nil {
+		return err
+	}
+	return r.addPoints(tid, memory)
 }
+
+// mostCode is the size of code that is searched for accesses to variables before the program starts, which takes 0.1 s.
+const mostCode = 1 << 20
 
 // noteTurns stores how many turns there were.
 func (r *recording) noteTurns() {

@@ -224,6 +224,8 @@ static uint32_t dg_hunt_strategy(const struct dg_rthread *me, bool stays, uint32
 
 __attribute__((noreturn)) static void dg_hunt_ends(enum dg_stuck why);
 static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields);
+static void dg_turns_points_passed(uint64_t passed);
+static uint64_t dg_turns_stretch(void);
 
 /* Whether a thread has been ready for too long while others ran in turn, each for a short time:
  * those that poll for what it is to do. Only operations look, which are the same whatever the
@@ -313,6 +315,8 @@ static void dg_hunt_passed(struct dg_rthread *me, bool at_one)
 	dg_hunt_holds_no_more(me);
 	me->points = me->points_start;
 	x->since += passed - sites;
+	if (dg_by_turns)
+		dg_turns_points_passed(passed);
 	if (dg_live == 1 || !passed)
 		return;
 	passed -= at_one;
@@ -413,7 +417,7 @@ static void dg_hunt_counts(struct dg_rthread *me)
 static void dg_hunt_goes_on(struct dg_rthread *me)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool alone = dg_live == 1 || dg_by_turns;
+	bool alone = dg_live == 1;
 	/* The engine may be entered without an event: locks taken since the last one still count. */
 	uint64_t used = dg_skipped(me);
 
@@ -422,10 +426,10 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 		dg_point_forget(me);
 	}
 	x->ordinal = me->ordinal;
-	me->budget = alone ? DG_BUDGET : 0;
+	me->budget = alone || dg_by_turns ? DG_BUDGET : 0;
 	me->budget_start = me->budget + used;
-	if (alone) {
-		me->points = me->points_start = DG_POINTS;
+	if (alone || dg_by_turns) {
+		me->points = me->points_start = alone ? DG_POINTS : dg_turns_stretch();
 		return;
 	}
 	x->due = x->steps + dg_hunt_stretch(me);

@@ -150,6 +150,8 @@ static void dg_hunt_lend(struct dg_rthread *me, const struct dg_rthread *to)
 	DG_HUNT->switches++;
 	dg_hunt_of(me)->unseen = !dg_turn_may_end();
 	dg_turn_lend(me, to->index);
+	if (dg_by_turns && dg_hunt_ready(me))
+		dg_turns_arm(me);
 }
 
 /* Returns when it has the right and is ready. */
@@ -248,13 +250,15 @@ static void dg_hunt_back(void)
 	__atomic_store_n(&x->back, true, __ATOMIC_SEQ_CST);
 	dg_turns_ring();
 	if (__atomic_compare_exchange_n(&DG_CONTROL->holder, &nobody, me->index, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		dg_turns_more();
+		dg_turns_anew();
 	else
 		while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_SEQ_CST) != me->index) {
 			__atomic_store_n(&me->state, DG_R_WAITING, __ATOMIC_SEQ_CST);
 			dg_turn_wait(me);
 		}
 	__atomic_store_n(&me->state, DG_R_RUNNING, __ATOMIC_RELAXED);
+	if (dg_by_turns && dg_turns_armed != me->index)
+		dg_turns_arm(me);
 	x->away = x->back = false;
 	x->streak = 0;
 }
@@ -420,12 +424,34 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 	return true;
 }
 
+/* Where threads take turns. */
+static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub *stub)
+{
+	struct dg_rthread *me = dg_me;
+	uint64_t count;
+
+	dg_hunt_passed(me, true);
+	count = stub ? dg_point_arrival(me, stub) : dg_hunt_of(me)->since;
+	if (dg_live > 1 && !dg_turns_points && dg_turn_may_end() && count) {
+		me->waits_for = DG_EV_POINT;
+		me->waits_object = f->origin;
+		DG_HUNT->turn_over = 1;
+		if (dg_hunt_preempted(me))
+			dg_hunt_point_event(me, stub ? DG_POINT_PC : DG_POINT_CODE, count);
+	}
+	dg_hunt_goes_on(me);
+}
+
 static void dg_hunt_point(struct dg_frame *f)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	const struct dg_point_stub *stub = (const struct dg_point_stub *)f->again_rax;
 
+	if (dg_by_turns) {
+		dg_turns_point(f, stub);
+		return;
+	}
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = f->origin;
 	dg_hunt_passed(me, true);

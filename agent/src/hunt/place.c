@@ -13,7 +13,8 @@
 
 #define DG_TURN_PATIENCE 50000000ull /* ns of the processor without an event, after which a state that is not all known must do */
 #define DG_PLACE_DIGESTED (64ull << 20) /* replay/breakpoint/place.go allows for stacks as well */
-#define DG_PLACE_SHARE 10u /* at most one part in so many of the time goes into digests */
+#define DG_PLACE_SHARE 10u /* at most one part in so many of the time goes into digests, */
+#define DG_PLACE_CREDIT 5000000 /* and ns of it at once: a program that is over in a millisecond has turns that end at instructions, too */
 #define DG_PLACE_RANGES 1024u
 #define DG_PLACE_ENTRIES 256u /* of pagemap, at once */
 #define DG_PLACE_HOLES 64u
@@ -246,19 +247,30 @@ static uint64_t dg_place_time(void)
 	return dg_hunt_ns(&t);
 }
 
+static int64_t dg_place_credit = DG_PLACE_CREDIT; /* ns that digests may take now */
+
+static void dg_place_earn(void)
+{
+	static uint64_t last;
+	int64_t earned = dg_place_credit + (int64_t)((DG_HUNT->clock - last) / DG_PLACE_SHARE);
+
+	last = DG_HUNT->clock;
+	dg_place_credit = earned < DG_PLACE_CREDIT ? earned : DG_PLACE_CREDIT;
+}
+
 static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, struct dg_rthread *next, uint64_t vectors)
 {
 	struct dg_hunt *h = DG_HUNT;
-	static uint64_t last, cost; /* of the last state, ns */
 	static uint64_t put_off, since; /* the last turn whose end came here, and ns of the processor when it did so first */
 	uint64_t began;
 	struct dg_place *place = &dg_place_now;
 	struct dg_event *e;
 
 	began = dg_place_time();
-	if (h->clock - last < DG_PLACE_SHARE * cost) {
+	dg_place_earn();
+	if (dg_place_credit <= 0) {
 		h->turn_over = 1;
-		dg_turns_set(me, last + DG_PLACE_SHARE * cost - h->clock);
+		dg_turns_set(me, DG_PLACE_SHARE * (uint64_t)(1 - dg_place_credit));
 		return;
 	}
 	dg_place_find(place, me, f->rsp);
@@ -275,8 +287,7 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 	e = dg_place_log(place, me, f, vectors);
 	if (!e)
 		return;
-	last = h->clock;
-	cost = dg_place_time() - began;
+	dg_place_credit -= (int64_t)(dg_place_time() - began);
 	h->placed++;
 	h->misplaced += place->unknown;
 	me->waits_for = DG_EV_POINT;
@@ -299,6 +310,7 @@ static void dg_turns_here(uint64_t vectors)
 	uint32_t next;
 
 	dg_turns_tick();
+	dg_hunt_passed(me, false);
 	dg_hunt_collect();
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;

@@ -21,6 +21,8 @@
 
 #include <sys/mman.h>
 
+static bool dg_turns_fine; /* where threads take turns: there are points */
+
 #define DG_POINT_STUB_MOST 384u
 #define DG_POINT_TRAIL 65536u
 #define DG_POINT_GAP 0x10000ull /* around an area, that the kernel does not join it with another one */
@@ -279,9 +281,23 @@ static void dg_point_sites(void)
 	struct dg_hunt *h = DG_HUNT;
 	uint32_t to;
 
-	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT)
+	if (DG_CONTROL->mode != DG_MODE_RECORD || DG_CONTROL->hunt != DG_ENGINE_HUNT || (dg_by_turns && !dg_turns_fine))
 		return;
 	to = h->sites < DG_HUNT_SITES ? h->sites : DG_HUNT_SITES;
 	dg_clusters((const void *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT), sizeof(struct dg_point_site), h->sites_done, to, dg_point_cluster, NULL);
 	h->sites_done = to;
+}
+
+/* Takes the jumps away. A thread in a stub continues after its instruction. */
+static void dg_point_restore(void)
+{
+	struct dg_point_site *p = (struct dg_point_site *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT);
+	struct dg_hunt *h = DG_HUNT;
+
+	dg_texts_open(p, sizeof(*p), h->sites_done);
+	for (uint32_t i = 0; i < h->sites_done; i++)
+		if (p[i].insn && dg_readable(p[i].at, p[i].length) && dg_point_jumps(p[i].at))
+			dg_text_write(p[i].at, p[i].bytes, p[i].length);
+	dg_texts_close();
+	h->sites_set = 0;
 }

@@ -36,6 +36,8 @@ struct dg_hunt_thread {
 	bool unseen;       /* when it last gave the right away it was in libc's code, of which a replay has nothing */
 	bool timed;        /* turns: it has a timer, */
 	int32_t timer;     /* which is this one of the kernel's */
+	uint64_t ran;      /* ns; where it waited, as many as the thread before it */
+	bool preempted;    /* it was ready when its last turn ended */
 	bool held;         /* its signals wait until it enters the engine again */
 	uint32_t vain;     /* tries in a row */
 	uint32_t looks;    /* at the clock */

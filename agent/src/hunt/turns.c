@@ -21,6 +21,13 @@
 #define DG_TURN_LEAST 50000ull     /* ns */
 #define DG_TURN_MOST 20000000ull
 #define DG_TURN_OCTAVES 9u         /* of lengths: as many are short as long */
+/* Until the threads have run for 40 ms, most turns have between this part and a half of the time that they ran: what races in a
+ * program that is over in a millisecond, or right after its start, is as short. A turn is longer by as much as its thread has run
+ * less than the one before it, so that threads come about as far as they would on processors of their own. */
+#define DG_TURN_YOUNG_MOST (DG_TURN_MOST << 1)
+#define DG_TURN_YOUNG_LEAST 20000ull
+#define DG_TURN_YOUNG_PART 32u
+#define DG_TURN_YOUNG_OCTAVES 4u
 
 static uint32_t dg_turns_bell; /* changes when a thread may have become ready */
 
@@ -48,6 +55,7 @@ static void dg_turns_tick(void)
 #define DG_TURN_AGAIN 200000u /* ns to the next try, where a thread is where a turn cannot end or has reached no event */
 
 static uint32_t dg_turns_armed; /* the thread whose timer runs; 0: none */
+static uint64_t dg_turns_began; /* when its turn did */
 
 /* Each thread has a timer: its signal must not disturb another in a call. */
 static bool dg_turns_timer(struct dg_rthread *t)
@@ -66,7 +74,8 @@ static bool dg_turns_timer(struct dg_rthread *t)
 
 static void dg_turns_set(struct dg_rthread *t, uint64_t ns)
 {
-	struct itimerspec times = { { 0, ns ? DG_TURN_AGAIN : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
+	uint64_t again = ns < DG_TURN_LEAST ? DG_TURN_LEAST : DG_TURN_AGAIN;
+	struct itimerspec times = { { 0, ns ? (int64_t)again : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
 
 	dg_sys4(SYS_timer_settime, dg_hunt_of(t)->timer, 0, &times, 0);
 }
@@ -85,6 +94,8 @@ static void dg_turns_arm(struct dg_rthread *t)
 	if (dg_live == 1 || !dg_turns_timer(t))
 		return;
 	dg_turns_armed = t->index;
+	dg_turns_tick();
+	dg_turns_began = DG_HUNT->clock;
 	dg_turns_set(t, DG_HUNT->turn_length);
 }
 
@@ -99,28 +110,125 @@ static void dg_turns_timer_end(struct dg_rthread *t)
 	x->timed = false;
 }
 
+static uint64_t dg_turns_ran; /* ns that turns took, without what it takes to end them */
+
+static bool dg_turns_young(void)
+{
+	return dg_turns_ran < DG_TURN_YOUNG_MOST;
+}
+
+/* How much less a thread has run than the calling one, as far as both could run; ns. */
+static uint64_t dg_turns_behind(struct dg_rthread *t)
+{
+	struct dg_hunt_thread *me = dg_hunt_of(dg_me), *x = dg_hunt_of(t);
+
+	me->preempted = dg_hunt_ready(dg_me);
+	if (me->preempted && x->preempted)
+		return me->ran > x->ran ? me->ran - x->ran : 0;
+	x->ran = me->ran;
+	return 0;
+}
+
+static uint64_t dg_turns_length(struct dg_rthread *t)
+{
+	uint64_t least = DG_TURN_LEAST, octaves = DG_TURN_OCTAVES, behind = dg_turns_behind(t);
+
+	if (dg_turns_young() && dg_hunt_below(8)) {
+		least = dg_turns_ran / DG_TURN_YOUNG_PART;
+		if (least < DG_TURN_YOUNG_LEAST)
+			least = DG_TURN_YOUNG_LEAST;
+		octaves = DG_TURN_YOUNG_OCTAVES;
+	} else {
+		behind = 0;
+	}
+	least <<= dg_hunt_below(octaves);
+	return dg_least(behind + least + dg_hunt_below(least), DG_TURN_MOST);
+}
+
+/* ---- the end of a turn at an access to a variable ---- */
+
+/* Young threads have points where the program's own code names a variable (hunt/site.c). Half of their turns end after a number of
+ * these, which grows with those that there were. */
+#define DG_TURN_POINTS_MANY 60000u /* less than DG_POINT_TRAIL */
+#define DG_TURN_POINTS_FEW 64u
+#define DG_TURN_POINTS_PART 4u
+#define DG_TURN_POINTS_AGAIN 16u /* where a turn cannot end */
+
+static uint64_t dg_turns_points = UINT64_MAX; /* that the turn may still reach; UINT64_MAX: any number */
+static uint64_t dg_turns_points_all; /* of all turns so far */
+
+static void dg_turns_points_begin(void)
+{
+	uint64_t most = dg_turns_points_all / DG_TURN_POINTS_PART, octaves = 1;
+
+	if (dg_turns_fine && !dg_turns_young()) {
+		dg_turns_fine = false;
+		dg_point_restore();
+	}
+	dg_turns_points = UINT64_MAX;
+	if (!dg_turns_fine || dg_hunt_below(2))
+		return;
+	if (most < DG_TURN_POINTS_FEW)
+		most = DG_TURN_POINTS_FEW;
+	while (most >> octaves)
+		octaves++;
+	most = 1ull << dg_hunt_below(octaves);
+	dg_turns_points = most + dg_hunt_below(most);
+}
+
+static void dg_turns_points_passed(uint64_t passed)
+{
+	dg_turns_points_all += passed;
+	if (dg_turns_points != UINT64_MAX)
+		dg_turns_points -= dg_least(passed, dg_turns_points);
+}
+
+/* How many points the thread may reach before it has to ask. */
+static uint64_t dg_turns_stretch(void)
+{
+	if (!dg_turns_points)
+		dg_turns_points = DG_TURN_POINTS_AGAIN;
+	return dg_least(dg_turns_points, DG_TURN_POINTS_MANY);
+}
+
+/* Another thread sets its timer when it runs, so the time that it takes to wake is no part of its turn. */
 static void dg_turns_begin(struct dg_rthread *t)
 {
 	struct dg_hunt *h = DG_HUNT;
-	uint64_t least = DG_TURN_LEAST << dg_hunt_below(DG_TURN_OCTAVES);
 
-	h->turn_length = dg_least(least + dg_hunt_below(least), DG_TURN_MOST);
+	uint64_t ran = dg_turns_armed ? dg_least(h->clock - dg_turns_began, h->turn_length) : 0;
+
+	dg_turns_ran += ran;
+	dg_hunt_of(dg_me)->ran += ran;
+	dg_turns_points_begin();
+	h->turn_length = dg_turns_length(t);
 	/* Where no other thread can run, there is nothing to find. */
 	if (h->turn_alone)
 		h->turn_length = dg_least(h->turn_length << dg_least(h->turn_alone, 8), DG_TURN_MOST);
 	h->turn_exact = (uint32_t)dg_hunt_below(2);
 	h->turn_over = 0;
-	h->turn_began = h->clock;
 	h->turn++;
-	dg_turns_arm(t);
+	if (t == dg_me)
+		dg_turns_arm(t);
+	else
+		dg_turns_disarm();
 }
 
-static void dg_turns_more(void)
+static void dg_turns_anew(void)
 {
 	if (!dg_by_turns)
 		return;
 	dg_turns_tick();
 	dg_turns_begin(dg_me);
+}
+
+static void dg_turns_more(void)
+{
+	if (dg_by_turns && dg_live == 2 && dg_turns_young()) {
+		dg_turns_fine = true;
+		dg_point_sites();
+	}
+	dg_turns_anew();
 }
 
 /* NULL: no thread is ready. A thread that gives way has the right again after all others. */
@@ -174,7 +282,7 @@ static void dg_turns_start(void)
 	dg_sys4(SYS_rt_sigaction, DG_TURN_SIGNAL, &action, 0, 8);
 	dg_turn_start();
 	dg_hunt_seed();
-	dg_turns_more();
+	dg_turns_anew();
 }
 
 /* A fork's child has one thread, and none of its parent's timers. */
@@ -186,7 +294,7 @@ static void dg_turns_forked(void)
 	dg_turns_pinned = false;
 	DG_HUNT->processor = -1;
 	dg_turn_start();
-	dg_turns_more();
+	dg_turns_anew();
 }
 
 /* ---- no thread is ready ---- */

@@ -44,11 +44,13 @@ type Points struct {
 	// have been points.
 	in map[uint64]bool
 	Of int
+	// Most is the size of code, in bytes, that an object with points has at most; 0: any.
+	Most uint64
 }
 
 // clone returns the points of a process that is a copy of this one.
 func (p *Points) Clone(memory *ptrace.Memory) Points {
-	return Points{Memory: memory, in: maps.Clone(p.in), Of: p.Of}
+	return Points{Memory: memory, in: maps.Clone(p.in), Of: p.Of, Most: p.Most}
 }
 
 // addPoints gives a process the points in its code that it does not have yet, except in the
@@ -93,7 +95,8 @@ func (p *Points) table(tid int, list []record.Mapping, memory *ptrace.Memory, li
 	table := &pointTable{}
 	for i := range list {
 		m := &list[i]
-		if m.Permissions[2] != 'x' || p.in[uint64(m.Start)] || isFile(m, library) || string(m.Path) != exe && !ownCode(string(m.Path)) {
+		if m.Permissions[2] != 'x' || p.in[uint64(m.Start)] || isFile(m, library) || string(m.Path) != exe && !ownCode(string(m.Path)) ||
+			p.Most > 0 && uint64(m.End-m.Start) > p.Most {
 			continue
 		}
 		if err := table.addMapping(m, memory); err != nil {
