@@ -181,17 +181,23 @@ type seconds struct {
 	wall, cpu float64
 }
 
-// spent measures what a function and the processes that it starts spend. The recorder's process outlives its caller's wait by a moment.
+// spent measures what a function and the processes that it starts spend.
 func spent(on func() error) (seconds, error) {
+	reap()
 	cpu, started := load.ProcessorTime(), time.Now()
 	err := on()
 	wall := time.Since(started).Seconds()
+	reap()
+	return seconds{wall, load.ProcessorTime() - cpu}, err
+}
+
+// reap waits until no child is left: the recorder's process outlives a run by a moment, and its processor time counts when it was waited for.
+func reap() {
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			break // no child is left
+			return
 		}
 	}
-	return seconds{wall, load.ProcessorTime() - cpu}, err
 }
 
 func (m *meter) onOneProcessor(ctx context.Context, argv []string) error {

@@ -104,8 +104,9 @@ static void dg_place_readable(struct dg_place *p, uint64_t start, uint64_t end)
 }
 
 /* The pages of a range that have been written, or read, since they were mapped. Any other is as it was from the start,
- * and was so at each earlier instruction. Where the kernel does not say, all count. Documentation/admin-guide/mm/pagemap.rst. */
-static void dg_place_touched(struct dg_place *p, uint64_t start, uint64_t end)
+ * and was so at each earlier instruction. Where the kernel does not say, all count. Documentation/admin-guide/mm/pagemap.rst.
+ * add takes the pages: dg_place_add where all of them can be read, for to try each costs more than its digest. */
+static void dg_place_touched(struct dg_place *p, uint64_t start, uint64_t end, void (*add)(struct dg_place *, uint64_t, uint64_t))
 {
 	const uint64_t touched = 3ull << 62; /* present, or swapped out */
 	uint64_t entries[DG_PLACE_ENTRIES], at = start & ~(DG_PAGE_SIZE - 1), from = start;
@@ -120,7 +121,7 @@ static void dg_place_touched(struct dg_place *p, uint64_t start, uint64_t end)
 		for (uint64_t i = 0; i < count; i++, at += DG_PAGE_SIZE) {
 			if (entries[i] & touched)
 				continue;
-			dg_place_readable(p, from, at);
+			add(p, from, at);
 			from = at + DG_PAGE_SIZE;
 		}
 		if (p->budget == 0)
@@ -128,7 +129,7 @@ static void dg_place_touched(struct dg_place *p, uint64_t start, uint64_t end)
 	}
 	if (at < end)
 		p->unknown = true;
-	dg_place_readable(p, from, dg_least(at, end));
+	add(p, from, dg_least(at, end));
 }
 
 /* The objects of the agent's heap. */
@@ -138,7 +139,7 @@ static void dg_place_heap(struct dg_place *p)
 	uint64_t start = DG_BASE + DG_OFF_OBJECTS;
 
 	if (dg_readable(DG_BASE, sizeof(*root)) && root->magic == DG_MAGIC)
-		dg_place_touched(p, start, start + root->objects.mapped);
+		dg_place_touched(p, start, start + root->objects.mapped, dg_place_readable);
 }
 
 static void dg_place_others(struct dg_place *p, const struct dg_rthread *me)
@@ -182,7 +183,7 @@ static void dg_place_find(struct dg_place *p, const struct dg_rthread *me, uint6
 		dg_data_read();
 	p->pagemap = dg_sys3(SYS_open, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
 	for (uint32_t i = 0; i < dg_data_known.count; i++)
-		dg_place_touched(p, dg_data_known.range[i].address, dg_data_known.range[i].address + dg_data_known.range[i].length);
+		dg_place_touched(p, dg_data_known.range[i].address, dg_data_known.range[i].address + dg_data_known.range[i].length, dg_place_add);
 	dg_place_heap(p);
 	if (p->pagemap >= 0)
 		dg_sys1(SYS_close, p->pagemap);
