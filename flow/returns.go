@@ -3,13 +3,15 @@ package flow
 import (
 	"sort"
 
+	"diagnose/evidence"
 	"diagnose/image/x86"
 )
 
 // returns are the steps of one thread that return from a function, in order, with the stack pointers before them.
 type returns struct {
-	at []int32
-	sp []uint64
+	least, greatest uint64 // stack pointers of all steps
+	at              []int32
+	sp              []uint64
 	// low and high are the least and the greatest stack pointer of each group.
 	low, high []uint64
 }
@@ -49,18 +51,31 @@ func (t *Trace) FirstReturn(thread uint32, after, before int, low, high uint64) 
 	return -1
 }
 
+// OnStack reports whether an address may be in a frame of a function that a thread was in: between its least and its greatest stack pointer.
+func (t *Trace) OnStack(addr evidence.Addr) bool {
+	if t.returned == nil {
+		t.findReturns()
+	}
+	const red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
+	for _, r := range t.returned {
+		if uint64(addr)+red >= r.least && uint64(addr) < r.greatest {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *Trace) findReturns() {
 	t.returned = map[uint32]*returns{}
 	t.steps.all(func(n int, s *step) {
-		i := t.instructions[s.pc]
-		if s.library || i == nil || i.inst == nil || i.inst.Flow != x86.FlowReturn {
-			return
-		}
-		r := t.returned[s.thread]
+		r, sp := t.returned[s.thread], s.general[x86.RSP]
 		if r == nil {
-			r = &returns{}
+			r = &returns{least: sp, greatest: sp}
 			t.returned[s.thread] = r
 		}
-		r.add(n, s.general[x86.RSP])
+		r.least, r.greatest = min(r.least, sp), max(r.greatest, sp)
+		if i := t.instructions[s.pc]; !s.library && i != nil && i.inst != nil && i.inst.Flow == x86.FlowReturn {
+			r.add(n, sp)
+		}
 	})
 }

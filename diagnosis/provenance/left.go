@@ -8,10 +8,9 @@ import (
 )
 
 // left ends the way at memory operand k of step n, if it accesses the frame of a function that has returned, through an address that
-// this function made.
+// this function made. It may be a function of another thread.
 func (f *follower) left(n, k int, l flow.Location) bool {
-	sp := f.trace.Register(n, x86.RSP)
-	if addr := uint64(l.Addr); addr < sp-mostStack || addr > sp+mostStack || f.trace.ObjectAt(l.Addr, n) != nil {
+	if !f.trace.OnStack(l.Addr) || f.heapObject(l.Addr, n) {
 		return false
 	}
 	for _, pointer := range f.pointers(n, k) {
@@ -35,6 +34,12 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 	return false
 }
 
+// heapObject reports whether an address is in an object that the heap made. A thread's stack may be one that was mapped.
+func (f *follower) heapObject(addr evidence.Addr, n int) bool {
+	o := f.trace.ObjectAt(addr, n)
+	return o != nil && !o.Mapped()
+}
+
 // addressMade is where a function made an address in its frame, from which a pointer was derived; ok is false if it is none. way are the
 // stores of the pointer since, the latest first.
 func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, way []int, ok bool) {
@@ -50,13 +55,9 @@ func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, wa
 }
 
 // returnFrom is the first step at which a function returned whose frame an address is in, of those between the step that made the
-// address and its use in the same thread; -1: there is none.
+// address and its use, by the thread that made it; -1: there is none.
 func (f *follower) returnFrom(made, used int, addr evidence.Addr) int {
-	thread := f.trace.Step(made).Thread
-	if thread != f.trace.Step(used).Thread {
-		return -1
-	}
-	return f.trace.FirstReturn(thread, made, used, max(uint64(addr)+1, f.trace.Register(made, x86.RSP)), uint64(addr)+mostStack)
+	return f.trace.FirstReturn(f.trace.Step(made).Thread, made, used, max(uint64(addr)+1, f.trace.Register(made, x86.RSP)), uint64(addr)+mostStack)
 }
 
 // handedOut is the step at which the function put the address into memory that is not its own, or else the one that made it.

@@ -134,7 +134,8 @@ func (w *work) back(victims []victim, from beginning) error {
 			if v.use && refuted(cause) {
 				continue
 			}
-			if contradicted(cause) {
+			broke := found != nil && cause == found.cause && found.way.Broke() // whatever the memory there held
+			if contradicted(cause) && !broke {
 				if found != nil && found.cause.Open != "" {
 					w.out.Causes = append(w.out.Causes, *found.cause) // where the value was, a trace has shown
 					continue
