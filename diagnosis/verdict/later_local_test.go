@@ -8,7 +8,7 @@ import (
 )
 
 // laterLocalPrograms hand a thread the address of a variable at the line that is marked CAUSE, and leave the variable's function before the
-// thread uses it. With an argument they wait for the thread first.
+// thread uses it. With an argument they wait for the thread first; jobs.c has no items then.
 var laterLocalPrograms = map[string]string{
 	// The main thread's variable, by a queue, and a program that gives up.
 	"jobs.c": `#include <pthread.h>
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	sem_init(&go, 0, 0);
 	sem_init(&over, 0, 0);
 	pthread_create(&t, NULL, work, argv);
-	submit(7);
+	submit(argc > 1 ? 0 : 7);
 	report("jobs");
 	sem_post(&go);
 	pthread_join(t, NULL);
@@ -149,4 +149,15 @@ func TestLaterLocal(t *testing.T) {
 	text := func(source string) string { return laterLocalPrograms[source] }
 	eachBuild(t, []build{{"jobs.c", "gcc", "-O0"}, {"jobs.c", "clang", "-O2"}}, text, "SIGABRT", check, "-pthread")
 	eachBuild(t, []build{{"names.c", "clang", "-O0"}, {"names.c", "gcc", "-O2"}}, text, "SIGSEGV", check, "-pthread")
+	for _, level := range []string{"-O0", "-O2"} {
+		t.Run("jobs.c, still in its function "+level, func(t *testing.T) {
+			p := crashtest.Program{Source: "jobs.c", Text: laterLocalPrograms["jobs.c"], Flags: []string{level, "-pthread"}}
+			d := diagnosed(t, p, []string{"wait"}, "SIGABRT").Diagnosis
+			for i := range d.Causes {
+				if c := &d.Causes[i]; c.Basis == evidence.BasisLifetime {
+					t.Errorf("%q at %+v", c.Summary, c.Site)
+				}
+			}
+		})
+	}
 }
