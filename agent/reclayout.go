@@ -31,10 +31,12 @@ const (
 	ExtentIdle       = 0x656c646978656764
 	EventInterrupted = 1
 	EventSoft        = 2
-	EventExtra       = 8
-	EventRaised      = 16
-	EventArrived     = 4
-	TrapMagic        = 0x646961676e6f7365
+	// TicketPending is the ticket of an event that had no place in the order yet when the process ended.
+	TicketPending = 1<<63 - 1
+	EventExtra    = 8
+	EventRaised   = 16
+	EventArrived  = 4
+	TrapMagic     = 0x646961676e6f7365
 )
 
 // What the process does: enum dg_mode.

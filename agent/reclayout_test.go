@@ -61,6 +61,7 @@ var recordConstants = map[string]uint64{
 	"DG_EXTENT_IDLE":       agent.ExtentIdle,
 	"DG_EVENT_INTERRUPTED": agent.EventInterrupted,
 	"DG_EVENT_SOFT":        agent.EventSoft,
+	"DG_TICKET_PENDING":    agent.TicketPending,
 	"DG_EVENT_ARRIVED":     agent.EventArrived,
 	"DG_TRAP_MAGIC":        agent.TrapMagic,
 	"DG_MODE_OFF":          agent.ModeOff,

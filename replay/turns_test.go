@@ -121,6 +121,36 @@ func turnsAtVariables(t *testing.T, r *recordtest.Recorded) (count int) {
 	return count
 }
 
+// TestTurnsPending: a thread whose turn is over when the process ends is there in the replay, too.
+func TestTurnsPending(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/turns/pending.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for seed := range uint64(20) {
+		r := p.RecordTurns(t, seed+1)
+		rec, _ := r.Open(t)
+		const mainThread = 1
+		pending := false
+		for c := rec.Log.Cursor(mainThread); ; {
+			e, err := c.Next()
+			if err != nil {
+				break
+			}
+			pending = e.Pending()
+		}
+		if !pending {
+			continue
+		}
+		recordtest.Identical(t, r.Dir, 3)
+		if found++; found == 3 {
+			return
+		}
+	}
+	t.Errorf("in %d of 20 recordings the process ended while main had no turn, want 3", found)
+}
+
 // TestTurnsProcessor: the replay is on the processor that the threads ran on, which cpuid tells them.
 func TestTurnsProcessor(t *testing.T) {
 	for _, args := range [][]string{nil, {"extended"}} {

@@ -180,13 +180,15 @@ enum dg_limit {
 #define DG_EVENT_RAISED 16u     /* in an image alone, of a free replay: a signal that comes when the controller raises it, or an event of its handler */
 #define DG_EVENT_SOFT 2u        /* futex: a replay may have it where the log does not, and the other way round */
 
+#define DG_TICKET_PENDING 0x7fffffffffffffffull
+
 struct dg_event {
 	uint32_t length; /* bytes with this header, args and payloads, a multiple of 8; stored last */
 	uint8_t kind;
 	uint8_t flags;
 	uint8_t args;     /* uint64_t that follow */
 	uint8_t payloads; /* struct dg_payload that follow those */
-	uint64_t ticket;
+	uint64_t ticket;  /* DG_TICKET_PENDING: the process ended before the event had its place in the order; the thread's last */
 	uint64_t object;
 	uint64_t site;    /* return address of the call; a system call: address after its instruction */
 	int64_t result;

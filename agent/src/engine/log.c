@@ -205,6 +205,22 @@ static void dg_event_commit(struct dg_event *e)
 	__atomic_store_n(&e->length, length, __ATOMIC_RELEASE);
 }
 
+/* An event whose place among all is not known yet: the log has it, should the process end before. The thread logs nothing else until
+ * dg_event_due. */
+static void dg_event_commit_pending(struct dg_event *e)
+{
+	e->ticket = DG_TICKET_PENDING;
+	dg_event_commit(e);
+}
+
+static void dg_event_due(struct dg_event *e)
+{
+	uint64_t ticket = dg_ticket();
+
+	dg_recents[dg_me->index].ticket = ticket;
+	__atomic_store_n(&e->ticket, ticket, __ATOMIC_RELEASE);
+}
+
 static long dg_log_write(const void *bytes, uint64_t length, uint64_t offset)
 {
 	while (length) {

@@ -379,25 +379,22 @@ static void dg_hunt_holds_no_more(struct dg_rthread *me)
 	dg_mask_set(dg_kernel_mask(me->mask));
 }
 
-/* The thread is at a point; whether another continued there. */
-static bool dg_hunt_preempted(struct dg_rthread *me)
+/* The thread is at a point, the place of which class and count tell a replay. Returns whether another continued there. The log
+ * has the place before: the thread may never continue. */
+static bool dg_hunt_preempted(struct dg_rthread *me, enum dg_point class, uint64_t count)
 {
 	struct dg_rthread *next = dg_live > 1 ? dg_hunt_next(me, false) : me;
+	struct dg_event *e = next == me ? NULL : dg_event_begin(DG_EV_POINT, me->waits_object, 0, 2, 0);
 
+	if (e) {
+		dg_event_args(e)[0] = class;
+		dg_event_args(e)[1] = count;
+		dg_event_commit_pending(e);
+	}
 	dg_hunt_lend(me, next);
+	if (e)
+		dg_event_due(e);
 	return next != me;
-}
-
-/* Class and count tell a replay the thread's place. */
-static void dg_hunt_point_event(const struct dg_rthread *me, enum dg_point class, uint64_t count)
-{
-	struct dg_event *e = dg_event_begin(DG_EV_POINT, me->waits_object, 0, 2, 0);
-
-	if (!e)
-		return;
-	dg_event_args(e)[0] = class;
-	dg_event_args(e)[1] = count;
-	dg_event_commit(e);
 }
 
 /* A point next to a call that is no event there: after one that releases or signals, or
@@ -418,10 +415,7 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 		dg_hunt_counts(me);
 		return false;
 	}
-	if (!dg_hunt_preempted(me))
-		return false;
-	dg_hunt_point_event(me, DG_POINT_PC, 1);
-	return true;
+	return dg_hunt_preempted(me, DG_POINT_PC, 1);
 }
 
 /* Where threads take turns. */
@@ -436,8 +430,7 @@ static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub 
 		me->waits_for = DG_EV_POINT;
 		me->waits_object = f->origin;
 		DG_HUNT->turn_over = 1;
-		if (dg_hunt_preempted(me))
-			dg_hunt_point_event(me, stub ? DG_POINT_PC : DG_POINT_CODE, count);
+		dg_hunt_preempted(me, stub ? DG_POINT_PC : DG_POINT_CODE, count);
 	}
 	dg_hunt_goes_on(me);
 }
@@ -463,8 +456,7 @@ static void dg_hunt_point(struct dg_frame *f)
 		dg_hunt_counts(me);
 		return;
 	}
-	if (dg_hunt_preempted(me))
-		dg_hunt_point_event(me, stub ? DG_POINT_PC : DG_POINT_CODE, stub ? dg_point_arrival(me, stub) : x->since);
+	dg_hunt_preempted(me, stub ? DG_POINT_PC : DG_POINT_CODE, stub ? dg_point_arrival(me, stub) : x->since);
 	dg_hunt_goes_on(me);
 }
 

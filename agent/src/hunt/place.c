@@ -294,13 +294,14 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 	me->waits_for = DG_EV_POINT;
 	me->waits_object = f->rip;
 	h->turn_alone = 0;
+	dg_event_commit_pending(e);
 	dg_turns_begin(next);
 	do {
 		dg_hunt_lend(me, next);
 		if (!dg_hunt_ready(me))
 			next = dg_hunt_next(me, false);
 	} while (!dg_hunt_ready(me));
-	dg_event_commit(e);
+	dg_event_due(e);
 }
 
 static void dg_turns_here(uint64_t vectors)

@@ -95,6 +95,10 @@ const (
 	FlagArrived EventFlags = agent.EventArrived
 )
 
+// Pending reports whether the process ended before the event had a place in the order: its thread's turn was over there, and it never
+// continued. It is the thread's last one, and no replay goes beyond it.
+func (e *Event) Pending() bool { return e.Ticket == agent.TicketPending }
+
 // PayloadKind is the meaning of a payload's bytes: enum dg_payload_kind.
 type PayloadKind uint32
 

@@ -114,15 +114,18 @@ func writeAll(w io.WriterAt, b []byte, at int64) error {
 	return nil
 }
 
-// copyEvents writes the first count events of a thread, with its points, and
+// copyEvents writes the first count events of a thread, with its points, and the pending one if that follows. It
 // returns their size.
 func (l *Log) copyEvents(w io.Writer, thread uint32, count uint64, points []Preemption) (int64, error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	c := l.Cursor(thread)
 	var size int64
 	var full []byte
-	for i := range count {
+	for i := uint64(0); ; i++ {
 		e, err := c.Next()
+		if i >= count && (err != nil || !e.Pending()) {
+			break
+		}
 		if err == io.EOF {
 			return 0, fmt.Errorf("record: image: the schedule has %d events of thread %d, the log %d", count, thread, i)
 		} else if err != nil {

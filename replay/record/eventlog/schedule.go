@@ -24,6 +24,8 @@ type Schedule []Turn
 // Ordered iterates over the events of all threads by ticket. This order agrees with every order
 // that the program's threads established among themselves. An event is valid until the next.
 //
+// Events that are pending have no place in it.
+//
 // It ends where the first thread's log ends too early, with that error: later events may depend
 // on missing ones. Two events with one ticket are a *CorruptError, and so are events of a
 // thread that no earlier event creates.
@@ -35,7 +37,7 @@ func (l *Log) Ordered() iter.Seq2[*Event, error] {
 		if len(q) > 0 {
 			created[q[0].event.Thread] = true // the first thread of the process, or the one that forked it
 		}
-		for err == nil && len(q) > 0 {
+		for err == nil && len(q) > 0 && !q[0].event.Pending() {
 			if err = l.checkFirst(q); err != nil {
 				break
 			}
