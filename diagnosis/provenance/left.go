@@ -28,7 +28,7 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 		w := f.way
 		w.AccessPC, w.access, w.Write = f.ownPlace(n), n, f.trace.Step(n).Inst.Operands[k].Access.Writes()
 		w.Declared = f.pointed(made)
-		f.end(Left, f.handedOut(made.At, returned, way))
+		f.end(Left, f.calledFrom(made.At, f.handedOut(made.At, returned, way)))
 		return true
 	}
 	return false
@@ -74,4 +74,15 @@ func (f *follower) handedOut(made, returned int, way []int) int {
 		}
 	}
 	return made
+}
+
+// calledFrom is the step in the function that made an address from which the code of step n was called; or n, which is in that function.
+func (f *follower) calledFrom(made, n int) int {
+	frame := f.trace.Register(made, x86.RSP)
+	for at := n; at > made && f.trace.Step(n).Thread == f.trace.Step(made).Thread; at = f.trace.Previous(at) {
+		if f.trace.Register(at, x86.RSP) >= frame {
+			return at
+		}
+	}
+	return n
 }
