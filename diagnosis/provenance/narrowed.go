@@ -87,7 +87,8 @@ func (z *narrowing) lost(d flow.Definition) *Narrowing {
 		made := z.lowest(flow.Register(from.Thread, x86.Reg(from.Num), 8), d.At) // with more bytes, if one instruction computed these
 		if made.Kind == flow.Computed && made.Part.Size > from.Size {
 			whole, known := z.value(made.Part, d.At)
-			return z.narrowing(d, whole, known)
+			negative := whole>>(8*made.Part.Size-1) != 0
+			return z.narrowing(d, whole, known && !negative)
 		}
 	case d.Kind == flow.Computed:
 		whole, known := z.exactly(d)
