@@ -94,8 +94,10 @@ var (
 	mayMiss = map[string]bool{"clflush": true, "clflushopt": true, "clwb": true}
 	// readsHalf are those for which the manuals allow the processor to fetch
 	// less than the operand (SDM volume 2, UNPCKLPS: "may fetch only the
-	// appropriate 64 bits"), or leave a reserved end alone (FXSAVE).
+	// appropriate 64 bits"), or leave a reserved end alone (FXSAVE). AMD processors without
+	// AVX-512 do not read the last element of VMOVDDUP, which it does not use.
 	readsHalf = map[string]bool{
+		"vmovddup": true,
 		"unpcklps": true, "unpcklpd": true, "punpcklbw": true, "punpcklwd": true, "punpckldq": true,
 		"punpcklqdq": true, "psllw": true, "pslld": true, "psllq": true, "psrlw": true, "psrld": true,
 		"psrlq": true, "psraw": true, "psrad": true, "fxsave": true, "fxsave64": true,

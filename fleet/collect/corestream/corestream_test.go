@@ -123,7 +123,8 @@ func TestRewrite(t *testing.T) {
 	if h.Thread.Signal != 11 || h.Thread.PC == 0 || h.Command != "program" || len(h.Files) < 4 {
 		t.Errorf("%+v", h)
 	}
-	if result.LeftOut < 1<<20 || result.LeftOut+result.Bytes < uint64(len(core)) {
+	const padding = 4096 // at most: the kernel's core has its first segment at a page's start, and the size of the notes differs with the processor
+	if result.LeftOut < 1<<20 || result.LeftOut+result.Bytes+padding < uint64(len(core)) {
 		t.Errorf("%d bytes of %d are left out, %d stay", result.LeftOut, len(core), result.Bytes)
 	}
 	old, err := elf.NewFile(bytes.NewReader(core))
