@@ -31,7 +31,7 @@ static void look(int sig)
 
 static void spin(void)
 {
-	for (volatile int i = 0; i < 3000000; i++)
+	for (volatile int i = 0; i < 300000; i++)
 		;
 }
 
