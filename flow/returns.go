@@ -31,10 +31,7 @@ func (r *returns) add(n int, sp uint64) {
 // FirstReturn is the first step of a thread after one step and before another that returns from a function with the stack pointer, as it is
 // before the return, at least low and less than high; -1: there is none.
 func (t *Trace) FirstReturn(thread uint32, after, before int, low, high uint64) int {
-	if t.returned == nil {
-		t.findReturns()
-	}
-	r := t.returned[thread]
+	r := t.returns()[thread]
 	if r == nil {
 		return -1
 	}
@@ -53,11 +50,8 @@ func (t *Trace) FirstReturn(thread uint32, after, before int, low, high uint64) 
 
 // OnStack reports whether an address may be in a frame of a function that a thread was in: between its least and its greatest stack pointer.
 func (t *Trace) OnStack(addr evidence.Addr) bool {
-	if t.returned == nil {
-		t.findReturns()
-	}
 	const red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
-	for _, r := range t.returned {
+	for _, r := range t.returns() {
 		if uint64(addr)+red >= r.least && uint64(addr) < r.greatest {
 			return true
 		}
@@ -65,7 +59,11 @@ func (t *Trace) OnStack(addr evidence.Addr) bool {
 	return false
 }
 
-func (t *Trace) findReturns() {
+// returns are those of all threads. They are looked for when they are asked for first.
+func (t *Trace) returns() map[uint32]*returns {
+	if t.returned != nil {
+		return t.returned
+	}
 	t.returned = map[uint32]*returns{}
 	t.steps.all(func(n int, s *step) {
 		r, sp := t.returned[s.thread], s.general[x86.RSP]
@@ -78,4 +76,5 @@ func (t *Trace) findReturns() {
 			r.add(n, sp)
 		}
 	})
+	return t.returned
 }

@@ -55,21 +55,21 @@ func Later(t *flow.Trace, p Program, n int, addr evidence.Addr) *Way {
 // Strayed is the first step at which the instruction of step n, in the same frame, accessed memory outside of the heap object that its pointer
 // was derived from; -1: it did not, or none of these objects is known.
 func Strayed(t *flow.Trace, p Program, n int) int {
-	var arrivals []int
-	for at := n; at >= 0; at = t.Previous(at) {
-		if s := t.Step(at); s.PC == t.Step(n).PC && !s.Library && t.Register(at, x86.RSP) == t.Register(n, x86.RSP) {
-			arrivals = append(arrivals, at)
-		}
-	}
-	k := accessed(t.Step(n).Inst)
+	failing, stack := t.Step(n), t.Register(n, x86.RSP)
+	k := accessed(failing.Inst)
 	if k < 0 {
 		return -1
+	}
+	var arrivals []int
+	for at := n; at >= 0; at = t.Previous(at) {
+		if s := t.Step(at); s.PC == failing.PC && !s.Library && t.Register(at, x86.RSP) == stack {
+			arrivals = append(arrivals, at)
+		}
 	}
 	f := &follower{trace: t, program: p}
 	for _, at := range slices.Backward(arrivals) { // the earliest first: a derivation ends at the one before
 		l, known := t.Extent(at, k)
-		o := f.pointee(at, k)
-		if known && o != nil && (l.Addr < o.Addr || l.Addr >= o.Addr+evidence.Addr(o.Size)) {
+		if o := f.pointee(at, k); known && o != nil && !(&Way{Object: o}).Holds(l.Addr) {
 			return at
 		}
 	}

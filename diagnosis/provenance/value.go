@@ -1,8 +1,6 @@
 package provenance
 
 import (
-	"slices"
-
 	"diagnose/flow"
 	"diagnose/image/x86"
 	"diagnose/image/x86/transfer"
@@ -197,9 +195,9 @@ func low64(v uint64, size int) uint64 {
 
 // immediate is the constant that an instruction stores.
 func immediate(inst *x86.Inst, size int) (uint64, bool) {
-	i := slices.IndexFunc(inst.Operands, func(o x86.Operand) bool { return o.IsImm && !o.Implicit })
-	if i < 0 || inst.Op != "mov" {
+	v, ok := constantOperand(inst)
+	if !ok || inst.Op != "mov" {
 		return 0, inst.Op == "xor" || inst.Op == "sub"
 	}
-	return low64(uint64(inst.Operands[i].Imm), size), true
+	return low64(v, size), true
 }
