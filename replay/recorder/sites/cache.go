@@ -205,6 +205,16 @@ func codeSegments(f *object.File) (list []codeSegment) {
 	return list
 }
 
+// codeSize is the size of an object's executable segments, in bytes. A linker may make many of them.
+func codeSize(f *object.File) (size uint64) {
+	for _, s := range f.Segments() {
+		if s.Flags&uint32(elf.PF_X) != 0 {
+			size += s.Filesz
+		}
+	}
+	return size
+}
+
 func (i fileIdentity) name() string {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, i) // fixed size: it cannot fail

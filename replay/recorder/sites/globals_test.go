@@ -2,10 +2,13 @@ package sites
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"diagnose/image/object"
+	"diagnose/replay/ptrace"
+	"diagnose/replay/record"
 )
 
 // TestGlobals has instructions that name variables: each form, forms that do not count, and
@@ -71,6 +74,24 @@ func TestGlobalsInstrumented(t *testing.T) {
 		defer f.Close()
 		if found, err := findGlobals(f); err != nil || len(found.sites) != want {
 			t.Errorf("%s: %d sites, want %d: %v", name, len(found.sites), want, err)
+		}
+	}
+}
+
+// The limit on code is one on all of an object's code: a linker may make a small segment and a large one, as node's does.
+func TestMostCode(t *testing.T) {
+	path := assembled(t, ".text\n.type f, @function\nf: mov v(%rip),%rax\n ret\n.zero 8192\n.data\nv: .quad 1\n")
+	memory, err := ptrace.OpenMemory(os.Getpid()) // which has nothing at the mapping below
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	for most, searched := range map[uint64]bool{4096: false, 0: true, 1 << 20: true} {
+		table := &pointTable{}
+		m := &record.Mapping{Start: 0x1000, End: 0x2000, Offset: 0x1000, Permissions: "r-xp", Path: record.Text(path)}
+		err := table.addMapping(m, memory, most)
+		if (table.all == 1) != searched || (err != nil) != searched {
+			t.Errorf("with at most %d bytes: %d accesses, error %v; want that it is searched: %v", most, table.all, err, searched)
 		}
 	}
 }

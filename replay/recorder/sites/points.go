@@ -95,11 +95,10 @@ func (p *Points) table(tid int, list []record.Mapping, memory *ptrace.Memory, li
 	table := &pointTable{}
 	for i := range list {
 		m := &list[i]
-		if m.Permissions[2] != 'x' || p.in[uint64(m.Start)] || isFile(m, library) || string(m.Path) != exe && !ownCode(string(m.Path)) ||
-			p.Most > 0 && uint64(m.End-m.Start) > p.Most {
+		if m.Permissions[2] != 'x' || p.in[uint64(m.Start)] || isFile(m, library) || string(m.Path) != exe && !ownCode(string(m.Path)) {
 			continue
 		}
-		if err := table.addMapping(m, memory); err != nil {
+		if err := table.addMapping(m, memory, p.Most); err != nil {
 			table.limits = append(table.limits, fmt.Sprintf("threads are not preempted where %s accesses its variables: %v", m.Path, err))
 		}
 	}
@@ -120,13 +119,16 @@ func ownCode(path string) bool {
 	return true
 }
 
-// addMapping adds an object's code.
-func (t *pointTable) addMapping(m *record.Mapping, memory *ptrace.Memory) error {
+// addMapping adds an object's code, unless the object has more than most bytes of code.
+func (t *pointTable) addMapping(m *record.Mapping, memory *ptrace.Memory, most uint64) error {
 	f, err := object.Open(string(m.Path))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if most > 0 && codeSize(f) > most {
+		return nil
+	}
 	bias, ok := loadBias(codeSegments(f), m)
 	if !ok {
 		return nil
