@@ -106,6 +106,17 @@ func TestTurnsVariables(t *testing.T) {
 	t.Errorf("in %d of 60 recordings a turn ended at an access to the list's head, want 3", found)
 }
 
+// TestTurnsSpawn: neither a vfork nor a mapped file takes the memory away in which the engine counts the arrivals of another thread.
+func TestTurnsSpawn(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/turns/spawn_counted.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		recordtest.Identical(t, p.RecordTurns(t, seed+1).Dir, 3)
+	}
+}
+
 // turnsAtVariables counts the turns of a recording that ended at an instruction which a replay finds by the number of arrivals.
 func turnsAtVariables(t *testing.T, r *recordtest.Recorded) (count int) {
 	t.Helper()

@@ -36,6 +36,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine/small.c"
 #include "engine/log.c"
 #include "engine/image.c"
+#include "engine/window.c"
 #include "engine/turn.c"
 #include "engine/lazy.c"
 #include "engine/point.c"

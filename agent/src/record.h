@@ -34,7 +34,7 @@
 #define DG_ENGINE_THREADS (DG_ENGINE_BASE + 0x0100000000ull) /* one slot a thread, DG_THREAD_SLOT bytes each */
 #define DG_ENGINE_PATHS (DG_ENGINE_BASE + 0x0200000000ull)   /* one slot a thread, DG_PATHS_SLOT bytes each: paths.c */
 #define DG_ENGINE_LOG (DG_ENGINE_BASE + 0x1000000000ull)     /* recording: an extent is mapped at its offset in the file */
-#define DG_ENGINE_IMAGE (DG_ENGINE_BASE + 0x2000000000ull)   /* replay: the image, see dg_replay_header */
+#define DG_ENGINE_IMAGE (DG_ENGINE_BASE + 0x2000000000ull)   /* replay: the image, see dg_replay_header; recording: engine/window.c */
 #define DG_ENGINE_STACKS (DG_ENGINE_BASE + 0x3000000000ull) /* stacks of the program's threads: these are compared */
 #define DG_ENGINE_END (DG_ENGINE_BASE + 0x6000000000ull)     /* = DG_BASE + DG_STEP */
 

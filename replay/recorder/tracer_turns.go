@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"diagnose/agent"
+	"diagnose/internal/siginfo"
 	"diagnose/internal/wording"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/recorder/schedule"
@@ -58,16 +60,15 @@ func (r *recording) noteTurns() {
 	}
 }
 
-// isTurnsEnd reports whether a signal is that of the timer of a turn.
+// isTurnsEnd reports whether a signal is that of the timer of a turn, or one of turnAgain.
 func (x *tracee) isTurnsEnd(s syscall.Signal, info *ptrace.Siginfo) bool {
-	const timer = -2 // SI_TIMER
 	r := x.process.recording
-	return s == agent.TurnSignal && info.Code() == timer && binary.LittleEndian.Uint32(info[24:]) == agent.TurnValue &&
+	return s == agent.TurnSignal && (info.Code() == siginfo.Timer && binary.LittleEndian.Uint32(info[24:]) == agent.TurnValue || info.Queued(agent.TurnValue)) &&
 		r != nil && r.manifest.Turns != nil
 }
 
 // turnTimedOut handles a thread whose turn's time is up. Of a turn that is to end at an event the time has to be
-// up twice: the timer comes again.
+// up twice.
 func (t *tracer) turnTimedOut(x *tracee) error {
 	r := x.process.recording
 	raw, known := r.engineThread(x)
@@ -78,25 +79,25 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	if !known || holder != x.index {
 		return x.proceed(0) // it is another thread's turn already
 	}
-	var kind struct{ Over, Exact uint32 }
-	p := make([]byte, binary.Size(&kind))
-	if _, err := r.memory.ReadAt(p, int64(agent.EngineHunt+uint64(unsafe.Offsetof(agent.RawHunt{}.TurnOver)))); err != nil {
-		return err
-	}
-	if _, err := binary.Decode(p, binary.LittleEndian, &kind); err != nil {
+	turn, err := r.turn()
+	if err != nil {
 		return err
 	}
 	at, err := r.standing(x)
 	if err != nil {
 		return err
 	}
-	early := kind.Exact == 0 && kind.Over == 0 && x.seeking == 0
-	if early || raw.State != agent.RRunning || raw.Raw != 0 || at.whereabouts != inProgram || int64(at.regs.Orig_rax) >= 0 || x.delay != nil {
+	early := turn.Exact == 0 && turn.Over == 0 && x.seeking == 0
+	if early || raw.State != agent.RRunning || raw.Raw != 0 || int64(at.regs.Orig_rax) >= 0 || x.delay != nil {
 		r.turnOver()
-		return x.proceed(0)
+		return x.turnAgain(turn.Number)
 	}
-	if found, err := x.seek(at.regs.Rip); err != nil || !found {
+	if found, err := x.seek(&at); err != nil || !found {
 		return err
+	}
+	if at.whereabouts != inProgram {
+		r.turnOver()
+		return x.turnAgain(turn.Number)
 	}
 	if err := r.enterForTurn(x, &raw, &at.regs); err != nil {
 		return err
@@ -104,14 +105,64 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	return x.proceed(0)
 }
 
+// currentTurn is a part of struct dg_hunt.
+type currentTurn struct {
+	Number, Length uint64
+	Over, Exact    uint32
+}
+
+func (r *recording) turn() (turn currentTurn, err error) {
+	p := make([]byte, binary.Size(&turn))
+	if _, err := r.memory.ReadAt(p, int64(agent.EngineHunt+uint64(unsafe.Offsetof(agent.RawHunt{}.Turn)))); err != nil {
+		return turn, err
+	}
+	_, err = binary.Decode(p, binary.LittleEndian, &turn)
+	return turn, err
+}
+
+// turnWait is how long a thread has run since its last stop for the end of a turn.
+type turnWait struct {
+	turn uint64
+	wait time.Duration
+}
+
+const (
+	firstTurnWait   = 50 * time.Microsecond
+	longestTurnWait = 20 * time.Millisecond
+)
+
+// turnAgain continues a thread whose turn could not end where it is, and sends it the timer's signal again after a time that doubles: a
+// timer that comes again by itself while the thread is stopped would stop it before its next instruction, for as long as the tracer takes
+// longer than the timer's period, as it does on a busy machine.
+func (x *tracee) turnAgain(turn uint64) error {
+	if x.turnWait.turn != turn {
+		x.turnWait = turnWait{turn: turn, wait: firstTurnWait}
+	}
+	r, pid, wait := x.process.recording, x.process.pid, x.turnWait.wait
+	x.turnWait.wait = min(2*wait, longestTurnWait)
+	err := x.proceed(0)
+	time.AfterFunc(wait, func() {
+		if now, err := r.turn(); err == nil && now.Number == turn {
+			ptrace.Queue(pid, x.tid, agent.TurnSignal, agent.TurnValue) // otherwise the thread has ended
+		}
+	})
+	return err
+}
+
 // mostSeeking is how many steps a thread makes to an instruction that a replay can replace.
 const mostSeeking = 100
 
-// seek makes a thread whose turn is over take a step, if a replay cannot replace the instruction that it is at by a jump: it would
-// stop there at each arrival. The timer alone would find a thread at the same few instructions of a loop. found: it is at such an
-// instruction, or there is none nearby.
-func (x *tracee) seek(pc uint64) (found bool, err error) {
-	r := x.process.recording
+// seek makes a thread whose turn is over take a step, if it is in the stub of a point, or if a replay cannot replace the instruction
+// that it is at by a jump: it would stop there at each arrival. The timer alone would find a thread at the same few instructions of a
+// loop, or always in a stub. found: it is at such an instruction, or there is none nearby.
+func (x *tracee) seek(at *standing) (found bool, err error) {
+	r, pc := x.process.recording, at.regs.Rip
+	if at.whereabouts != inProgram {
+		if x.seeking == mostSeeking || !r.points.InStub(pc) {
+			return true, nil
+		}
+		return false, x.stepOn()
+	}
 	possible, err := sites.CanProbe(r.memory, x.tid, pc)
 	if err != nil || possible || x.seeking == mostSeeking {
 		return true, err
@@ -124,19 +175,22 @@ func (x *tracee) seek(pc uint64) (found bool, err error) {
 	if code[0] == pushf || r.crawls(pc) {
 		return true, nil
 	}
+	return false, x.stepOn()
+}
+
+func (x *tracee) stepOn() error {
 	if err := x.holdTimer(); err != nil {
-		return true, err
+		return err
 	}
 	x.seeking++
 	x.stopped = false
-	return false, ptrace.Step(x.tid, 0)
+	return ptrace.Step(x.tid, 0)
 }
 
 // timerBit is the timer's signal in a mask.
 const timerBit = 1 << (agent.TurnSignal - 1)
 
-// holdTimer makes a thread block the signal of its turn's timer, which comes again so soon that a thread does not execute an instruction
-// between two of them.
+// holdTimer makes a thread block the signal of its turn's timer: it would come instead of the step.
 func (x *tracee) holdTimer() error {
 	if x.holding {
 		return nil

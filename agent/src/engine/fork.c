@@ -188,10 +188,11 @@ struct dg_borrowed {
 	} range[DG_BORROWED_RANGES];
 	uint8_t bytes[DG_BORROWED_STACK + DG_BORROWED_BELOW + DG_BORROWED_ABOVE + 8];
 };
+_Static_assert(sizeof(struct dg_borrowed) <= DG_COPY_WINDOW, "borrowed");
 
 static struct dg_borrowed *dg_borrowed_window(void)
 {
-	return (struct dg_borrowed *)(DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW);
+	return (struct dg_borrowed *)dg_copy_window(dg_me);
 }
 
 /* libc's, and the bytes around the thread pointer as far as they are mapped. */

@@ -13,7 +13,6 @@
 #include <sys/shm.h>
 #include <sys/stat.h>
 
-#define DG_COPY_WINDOW (1ull << 20)
 #define DG_DATA_MOST (4ull << 30) /* bytes of mapped files that a recording keeps */
 #define DG_SEGMENTS_MOST 64u
 #define DG_INSTALLED_LEAST (64ll << 10) /* smaller files are kept as they are */
@@ -213,7 +212,7 @@ static uint64_t dg_data_copy(int fd, uint64_t from, uint64_t to, uint64_t length
  * the missing pages, where reading them here would be SIGBUS. */
 static void dg_data_keep(struct dg_mapped *m, int fd, uint64_t offset, uint64_t length)
 {
-	uint64_t window = DG_ENGINE_IMAGE + dg_me->index * DG_COPY_WINDOW, at, done = 0;
+	uint64_t window = dg_copy_window(dg_me), at, done = 0;
 
 	if (offset >= m->size)
 		length = 0;

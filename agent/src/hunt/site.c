@@ -44,9 +44,7 @@ struct dg_arrivals {
 };
 
 #define DG_ARRIVALS_BYTES ((2ull * DG_HUNT_SITES + 2) * sizeof(struct dg_arrivals))
-#define DG_ARRIVALS_SLOT 0x80000ull
-_Static_assert(DG_ARRIVALS_BYTES <= DG_ARRIVALS_SLOT, "arrivals");
-_Static_assert(DG_RTHREADS * DG_ARRIVALS_SLOT <= DG_ENGINE_STACKS - DG_ENGINE_IMAGE, "arrivals");
+_Static_assert(DG_ARRIVALS_BYTES <= DG_ARRIVALS_ROOM, "arrivals");
 
 static uint32_t dg_point_epoch[DG_RTHREADS]; /* 0: the thread has no memory for them yet */
 
@@ -55,10 +53,9 @@ static uint16_t *dg_point_trail(void)
 	return (uint16_t *)(DG_ENGINE_HUNT + DG_HUNT_TRAIL_AT);
 }
 
-/* In a recording nothing else is there. */
 static struct dg_arrivals *dg_point_arrivals(uint32_t index)
 {
-	return (struct dg_arrivals *)(DG_ENGINE_IMAGE + index * DG_ARRIVALS_SLOT);
+	return (struct dg_arrivals *)dg_arrivals_room(index);
 }
 
 static void dg_point_forget(const struct dg_rthread *me)
@@ -71,7 +68,7 @@ static bool dg_point_memory(const struct dg_rthread *me)
 {
 	if (dg_point_epoch[me->index])
 		return true;
-	if (!dg_map_private((uint64_t)dg_point_arrivals(me->index), DG_ARRIVALS_SLOT))
+	if (!dg_map_private((uint64_t)dg_point_arrivals(me->index), DG_ARRIVALS_ROOM))
 		return false;
 	dg_point_epoch[me->index] = 1;
 	return true;

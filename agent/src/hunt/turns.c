@@ -52,7 +52,8 @@ static void dg_turns_tick(void)
 
 /* ---- the end of a turn, by time ---- */
 
-#define DG_TURN_AGAIN 200000u /* ns to the next try, where a thread is where a turn cannot end or has reached no event */
+/* ns to the next try by the timer itself, where a thread is where a turn cannot end or has reached no event. The tracer tries sooner. */
+#define DG_TURN_AGAIN 100000000u
 
 static uint32_t dg_turns_armed; /* the thread whose timer runs; 0: none */
 static uint64_t dg_turns_began; /* when its turn did */
@@ -74,8 +75,7 @@ static bool dg_turns_timer(struct dg_rthread *t)
 
 static void dg_turns_set(struct dg_rthread *t, uint64_t ns)
 {
-	uint64_t again = ns < DG_TURN_LEAST ? DG_TURN_LEAST : DG_TURN_AGAIN;
-	struct itimerspec times = { { 0, ns ? (int64_t)again : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
+	struct itimerspec times = { { 0, ns ? DG_TURN_AGAIN : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
 
 	dg_sys4(SYS_timer_settime, dg_hunt_of(t)->timer, 0, &times, 0);
 }
