@@ -3,8 +3,12 @@ package ptrace
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Memory is a traced process's memory; offsets are addresses. Writes also reach pages that the
@@ -23,20 +27,29 @@ func OpenMemory(tid int) (*Memory, error) {
 // Close closes the memory.
 func (m *Memory) Close() error { return m.file.Close() }
 
-// ReadAt reads len(p) bytes at an address, or fails.
+// ended returns ESRCH for the end of the file, which is what the kernel reports of a process that has ended, or executes another program
+// (mem_rw of fs/proc/base.c).
+func ended(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return unix.ESRCH
+	}
+	return err
+}
+
+// ReadAt reads len(p) bytes at an address, or fails: with ESRCH if the process has ended.
 func (m *Memory) ReadAt(p []byte, at int64) (int, error) {
 	n, err := m.file.ReadAt(p, at)
 	if err != nil {
-		return n, fmt.Errorf("ptrace: read of %d bytes at %#x: %w", len(p), uint64(at), err)
+		return n, fmt.Errorf("ptrace: read of %d bytes at %#x: %w", len(p), uint64(at), ended(err))
 	}
 	return n, nil
 }
 
-// WriteAt writes len(p) bytes at an address, or fails.
+// WriteAt writes len(p) bytes at an address, or fails as ReadAt does.
 func (m *Memory) WriteAt(p []byte, at int64) (int, error) {
 	n, err := m.file.WriteAt(p, at)
 	if err != nil {
-		return n, fmt.Errorf("ptrace: write of %d bytes at %#x: %w", len(p), uint64(at), err)
+		return n, fmt.Errorf("ptrace: write of %d bytes at %#x: %w", len(p), uint64(at), ended(err))
 	}
 	return n, nil
 }

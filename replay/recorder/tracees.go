@@ -48,8 +48,8 @@ type tracee struct {
 	seeking int
 	// holding: the turn's timer cannot interrupt it.
 	holding bool
-	// turnWait is for the signal that ends its turn, which is sent again.
-	turnWait turnWait
+	// vain is its last stop for the end of a turn that could not end there.
+	vain vainStop
 	// parent is the parent of a process whose creation has not been reported.
 	parent int
 }

@@ -235,7 +235,7 @@ func (t *tracer) deal(x *tracee, stop ptrace.Stop) error {
 				return err
 			}
 		}
-		if x.process == t.tracees.main && x.tid == t.tracees.main.pid && x.delay == nil {
+		if x.process == t.tracees.main && x.tid == t.tracees.main.pid && x.delay == nil && !x.holding {
 			t.link.tell(notice{Resumed: true})
 		}
 	case ptrace.EventStop:

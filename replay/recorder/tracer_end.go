@@ -40,6 +40,7 @@ func (t *tracer) stopAll(x *tracee, then func() error) error {
 func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
 	switch stop.Kind {
 	case ptrace.Interrupted:
+		x.releaseTimer()
 	case ptrace.EventStop:
 		switch {
 		case isExec(stop):

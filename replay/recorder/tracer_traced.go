@@ -113,6 +113,7 @@ func (t *tracer) leave(x *tracee, stop ptrace.Stop) error {
 		signal, err = x.lastSignal(stop.Signal)
 	}
 	if err == nil {
+		x.releaseTimer()
 		err = ptrace.Detach(x.tid, signal)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {

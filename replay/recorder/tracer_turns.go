@@ -60,10 +60,10 @@ func (r *recording) noteTurns() {
 	}
 }
 
-// isTurnsEnd reports whether a signal is that of the timer of a turn, or one of turnAgain.
+// isTurnsEnd reports whether a signal is that of the timer of a turn.
 func (x *tracee) isTurnsEnd(s syscall.Signal, info *ptrace.Siginfo) bool {
 	r := x.process.recording
-	return s == agent.TurnSignal && (info.Code() == siginfo.Timer && binary.LittleEndian.Uint32(info[24:]) == agent.TurnValue || info.Queued(agent.TurnValue)) &&
+	return s == agent.TurnSignal && info.Code() == siginfo.Timer && binary.LittleEndian.Uint32(info[24:]) == agent.TurnValue &&
 		r != nil && r.manifest.Turns != nil
 }
 
@@ -79,8 +79,12 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	if !known || holder != x.index {
 		return x.proceed(0) // it is another thread's turn already
 	}
-	turn, err := r.turn()
-	if err != nil {
+	var turn struct{ Over, Exact uint32 }
+	p := make([]byte, binary.Size(&turn))
+	if _, err := r.memory.ReadAt(p, int64(agent.EngineHunt+uint64(unsafe.Offsetof(agent.RawHunt{}.TurnOver)))); err != nil {
+		return err
+	}
+	if _, err := binary.Decode(p, binary.LittleEndian, &turn); err != nil {
 		return err
 	}
 	at, err := r.standing(x)
@@ -89,15 +93,13 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	}
 	early := turn.Exact == 0 && turn.Over == 0 && x.seeking == 0
 	if early || raw.State != agent.RRunning || raw.Raw != 0 || int64(at.regs.Orig_rax) >= 0 || x.delay != nil {
-		r.turnOver()
-		return x.turnAgain(turn.Number)
+		return x.goOn(&at.regs)
 	}
 	if found, err := x.seek(&at); err != nil || !found {
 		return err
 	}
 	if at.whereabouts != inProgram {
-		r.turnOver()
-		return x.turnAgain(turn.Number)
+		return x.goOn(&at.regs)
 	}
 	if err := r.enterForTurn(x, &raw, &at.regs); err != nil {
 		return err
@@ -105,48 +107,39 @@ func (t *tracer) turnTimedOut(x *tracee) error {
 	return x.proceed(0)
 }
 
-// currentTurn is a part of struct dg_hunt.
-type currentTurn struct {
-	Number, Length uint64
-	Over, Exact    uint32
+// vainStop is the last stop of a thread for the end of a turn that could not end there.
+type vainStop struct {
+	regs    ptrace.Registers
+	times   int // that it was there, one after the other
+	running time.Duration
 }
 
-func (r *recording) turn() (turn currentTurn, err error) {
-	p := make([]byte, binary.Size(&turn))
-	if _, err := r.memory.ReadAt(p, int64(agent.EngineHunt+uint64(unsafe.Offsetof(agent.RawHunt{}.Turn)))); err != nil {
-		return turn, err
+// mostVain is how many times a thread is found at the same place before it runs for a moment.
+const mostVain = 3
+
+// goOn continues a thread whose turn cannot end where it is; the timer comes again. If the tracer takes longer than the timer's period, as
+// it may on a busy machine, the thread would be stopped before its next instruction, time and again. So it runs for a moment without the
+// timer if it has not moved, each time for longer.
+func (x *tracee) goOn(regs *ptrace.Registers) error {
+	x.process.recording.turnOver()
+	v := &x.vain
+	if v.regs != *regs {
+		v.regs, v.times = *regs, 0
 	}
-	_, err = binary.Decode(p, binary.LittleEndian, &turn)
-	return turn, err
-}
-
-// turnWait is how long a thread has run since its last stop for the end of a turn.
-type turnWait struct {
-	turn uint64
-	wait time.Duration
-}
-
-const (
-	firstTurnWait   = 50 * time.Microsecond
-	longestTurnWait = 20 * time.Millisecond
-)
-
-// turnAgain continues a thread whose turn could not end where it is, and sends it the timer's signal again after a time that doubles: a
-// timer that comes again by itself while the thread is stopped would stop it before its next instruction, for as long as the tracer takes
-// longer than the timer's period, as it does on a busy machine.
-func (x *tracee) turnAgain(turn uint64) error {
-	if x.turnWait.turn != turn {
-		x.turnWait = turnWait{turn: turn, wait: firstTurnWait}
+	if v.times++; v.times < mostVain {
+		return x.proceed(0)
 	}
-	r, pid, wait := x.process.recording, x.process.pid, x.turnWait.wait
-	x.turnWait.wait = min(2*wait, longestTurnWait)
-	err := x.proceed(0)
-	time.AfterFunc(wait, func() {
-		if now, err := r.turn(); err == nil && now.Number == turn {
-			ptrace.Queue(pid, x.tid, agent.TurnSignal, agent.TurnValue) // otherwise the thread has ended
-		}
-	})
-	return err
+	if err := x.holdTimer(); err != nil {
+		return err
+	}
+	x.stopped, x.seeking = false, 0
+	if err := ptrace.Cont(x.tid, 0); err != nil {
+		return err
+	}
+	v.running = min(max(2*v.running, firstRun), longestRun)
+	time.Sleep(v.running)
+	x.interrupt()
+	return nil
 }
 
 // mostSeeking is how many steps a thread makes to an instruction that a replay can replace.

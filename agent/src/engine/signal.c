@@ -106,8 +106,7 @@ static void dg_on_signal(int signal, uint8_t *info, struct dg_ucontext *uc)
 
 	if (dg_is_fault(signal, info) && dg_unanswered(signal, dg_info_word(info, 8), uc->context.registers))
 		return;
-	if (dg_by_turns && signal == DG_TURN_SIGNAL && (dg_info_word(info, 8) == SI_TIMER || dg_info_word(info, 8) == SI_QUEUE) &&
-	    dg_info_word(info, 24) == (int32_t)DG_TURN_VALUE) {
+	if (dg_by_turns && signal == DG_TURN_SIGNAL && dg_info_word(info, 8) == SI_TIMER && dg_info_word(info, 24) == (int32_t)DG_TURN_VALUE) {
 		dg_turns_untraced(me, uc);
 		return;
 	}

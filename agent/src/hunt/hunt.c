@@ -426,7 +426,9 @@ static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub 
 
 	dg_hunt_passed(me, true);
 	count = stub ? dg_point_arrival(me, stub) : dg_hunt_of(me)->since;
-	if (dg_live > 1 && !dg_turns_points && dg_turn_may_end() && count) {
+	if (count >> DG_TURN_POINTS_OCTAVES)
+		dg_turns_points = UINT64_MAX; /* the timer ends it */
+	if (dg_live > 1 && !dg_turns_points && dg_turns_may_end(me) && count) {
 		me->waits_for = DG_EV_POINT;
 		me->waits_object = f->origin;
 		DG_HUNT->turn_over = 1;

@@ -21,6 +21,9 @@ static inline bool dg_hunting(void)
 /* Once, before dg_mode is set; and in a fork's child, which has one thread. */
 static void dg_hunt_start(void);
 static void dg_hunt_forked(void);
+
+/* A child that borrowed the calling thread's memory (vfork) has ended, or executes another program. */
+static void dg_turns_borrowed(void);
 /* The calling thread reaches an event, which is made when it returns: others may
  * have run meanwhile. */
 static void dg_hunt_arrive(enum dg_kind kind, uint64_t object);

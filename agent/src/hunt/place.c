@@ -270,8 +270,7 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 	began = dg_place_time();
 	dg_place_earn();
 	if (dg_place_credit <= 0) {
-		h->turn_over = 1;
-		dg_turns_set(me, DG_PLACE_SHARE * (uint64_t)(1 - dg_place_credit));
+		dg_turns_later(me, DG_PLACE_SHARE * (uint64_t)(1 - dg_place_credit));
 		return;
 	}
 	dg_place_find(place, me, f->rsp);
@@ -281,8 +280,7 @@ static void dg_turns_end_here(struct dg_rthread *me, const struct dg_frame *f, s
 	}
 	if (place->unknown && began - since < DG_TURN_PATIENCE) {
 		h->put_off++;
-		h->turn_over = 1;
-		dg_turns_set(me, DG_TURN_PATIENCE);
+		dg_turns_later(me, DG_TURN_PATIENCE);
 		return;
 	}
 	e = dg_place_log(place, me, f, vectors);
@@ -316,8 +314,8 @@ static void dg_turns_here(uint64_t vectors)
 	dg_hunt_collect();
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;
-	if (!dg_turn_may_end()) {
-		DG_HUNT->turn_over = 1; /* the timer comes again */
+	if (!dg_turns_may_end(me)) {
+		dg_turns_later(me, 0);
 	} else if (next && next != me->index) {
 		dg_turns_end_here(me, f, dg_rthread_number(next), vectors);
 	} else {

@@ -38,6 +38,7 @@ struct dg_hunt_thread {
 	int32_t timer;     /* which is this one of the kernel's */
 	uint64_t ran;      /* ns; where it waited, as many as the thread before it */
 	bool preempted;    /* it was ready when its last turn ended */
+	uint32_t keeps;    /* turns: it keeps the right for so many events more */
 	bool held;         /* its signals wait until it enters the engine again */
 	uint32_t vain;     /* tries in a row */
 	uint32_t looks;    /* at the clock */

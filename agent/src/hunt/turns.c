@@ -52,8 +52,9 @@ static void dg_turns_tick(void)
 
 /* ---- the end of a turn, by time ---- */
 
-/* ns to the next try by the timer itself, where a thread is where a turn cannot end or has reached no event. The tracer tries sooner. */
-#define DG_TURN_AGAIN 100000000u
+#define DG_TURN_TRIES 6u
+#define DG_TURN_KEEPS 2u /* the call that unmaps the stack, and the next one */
+#define DG_TURN_AGAIN 200000u /* ns to the next try, where a thread is where a turn cannot end or has reached no event */
 
 static uint32_t dg_turns_armed; /* the thread whose timer runs; 0: none */
 static uint64_t dg_turns_began; /* when its turn did */
@@ -75,9 +76,26 @@ static bool dg_turns_timer(struct dg_rthread *t)
 
 static void dg_turns_set(struct dg_rthread *t, uint64_t ns)
 {
-	struct itimerspec times = { { 0, ns ? DG_TURN_AGAIN : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
+	uint64_t again = ns < DG_TURN_LEAST ? DG_TURN_LEAST : DG_TURN_AGAIN;
+	struct itimerspec times = { { 0, ns ? (int64_t)again : 0 }, { (int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u) } };
 
 	dg_sys4(SYS_timer_settime, dg_hunt_of(t)->timer, 0, &times, 0);
+}
+
+/* The turn cannot end where the thread is, which the tracer had sent here. It runs for so many ns before the next try, and for longer each
+ * time: if the way here takes longer than the timer's period, it would not reach its next instruction. */
+static void dg_turns_later(struct dg_rthread *t, uint64_t ns)
+{
+	static uint64_t turn, tries;
+	uint64_t least;
+
+	if (turn != DG_HUNT->turn) {
+		turn = DG_HUNT->turn;
+		tries = 0;
+	}
+	least = (uint64_t)DG_TURN_AGAIN << dg_least(tries++, DG_TURN_TRIES);
+	DG_HUNT->turn_over = 1;
+	dg_turns_set(t, ns > least ? ns : least);
 }
 
 static void dg_turns_disarm(void)
@@ -148,10 +166,11 @@ static uint64_t dg_turns_length(struct dg_rthread *t)
 /* ---- the end of a turn at an access to a variable ---- */
 
 /* Young threads have points where the program's own code names a variable (hunt/site.c). Half of their turns end after a number of
- * these, which grows with those that there were. */
+ * these, which grows with those that there were, but not far: a replay stops at each. */
 #define DG_TURN_POINTS_MANY 60000u /* less than DG_POINT_TRAIL */
 #define DG_TURN_POINTS_FEW 64u
 #define DG_TURN_POINTS_PART 4u
+#define DG_TURN_POINTS_OCTAVES 14u
 #define DG_TURN_POINTS_AGAIN 16u /* where a turn cannot end */
 
 static uint64_t dg_turns_points = UINT64_MAX; /* that the turn may still reach; UINT64_MAX: any number */
@@ -172,7 +191,10 @@ static void dg_turns_points_begin(void)
 		most = DG_TURN_POINTS_FEW;
 	while (most >> octaves)
 		octaves++;
-	most = 1ull << dg_hunt_below(octaves);
+	octaves = dg_hunt_below(octaves);
+	if (octaves >= DG_TURN_POINTS_OCTAVES)
+		return;
+	most = 1ull << octaves;
 	dg_turns_points = most + dg_hunt_below(most);
 }
 
@@ -333,6 +355,19 @@ static void dg_turns_idle(void)
 	dg_turns_tick();
 }
 
+/* A child of vfork has ended that wrote to memory of which the log has nothing: its stack, which libc unmaps right after. No state would be
+ * found again before that. */
+static void dg_turns_borrowed(void)
+{
+	if (dg_by_turns)
+		dg_hunt_of(dg_me)->keeps = DG_TURN_KEEPS;
+}
+
+static bool dg_turns_may_end(const struct dg_rthread *t)
+{
+	return dg_turn_may_end() && !dg_hunt_of(t)->keeps;
+}
+
 /* ---- events ---- */
 
 static void dg_hunt_lend(struct dg_rthread *me, const struct dg_rthread *to);
@@ -342,10 +377,12 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && dg_turn_may_end();
+	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && dg_turns_may_end(me);
 
 	me->waits_for = kind;
 	me->waits_object = object;
+	if (x->keeps)
+		x->keeps--;
 	if (yields)
 		x->vain = 0;
 	if (dg_live > 1 && (yields || over || !dg_hunt_ready(me))) {
