@@ -307,6 +307,7 @@ static void dg_turns_here(uint64_t vectors)
 	extern const char dg_exit_check[] DG_HIDDEN;
 	struct dg_rthread *me = dg_me;
 	const struct dg_frame *f = (const struct dg_frame *)me->inside;
+	uint64_t ordinal = me->ordinal;
 	uint32_t next;
 
 	dg_turns_tick();
@@ -323,6 +324,8 @@ static void dg_turns_here(uint64_t vectors)
 		dg_turns_begin(me);
 	}
 	dg_hunt_goes_on(me);
+	if (me->ordinal != ordinal)
+		dg_point_passed_again(me, f->rip);
 	((void (*)(void))dg_exit_check)();
 	__builtin_unreachable();
 }

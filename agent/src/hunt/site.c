@@ -102,6 +102,17 @@ static uint64_t dg_point_passed_by(const struct dg_rthread *me, uint64_t passed)
 	return found;
 }
 
+/* The thread continues at a pc, where its turn ended by the state there. It has passed the point that follows the last instruction, if there
+ * is one, and a replay counts an arrival at the pc when it continues. */
+static void dg_point_passed_again(const struct dg_rthread *me, uint64_t pc)
+{
+	const struct dg_point_site *p = (const struct dg_point_site *)(DG_ENGINE_HUNT + DG_HUNT_SITES_AT);
+
+	for (uint32_t i = 0; DG_HUNT->sites_set && i < DG_HUNT->sites_done; i++)
+		if (p[i].insn && p[i].behind && p[i].at + p[i].length == pc && dg_point_memory(me))
+			dg_point_arrivals(me->index)[2 * i + 2] = (struct dg_arrivals){ .epoch = dg_point_epoch[me->index], .count = 1 };
+}
+
 static uint64_t dg_point_arrival(const struct dg_rthread *me, const struct dg_point_stub *stub)
 {
 	const struct dg_arrivals *a = dg_point_arrivals(me->index) + stub->number;
