@@ -126,7 +126,7 @@ func (x *tracee) goOn(regs *ptrace.Registers) error {
 	if v.regs != *regs {
 		v.regs, v.times = *regs, 0
 	}
-	if v.times++; v.times < mostVain {
+	if v.times++; v.times < mostVain || x.delay != nil {
 		return x.proceed(0)
 	}
 	if err := x.holdTimer(); err != nil {

@@ -423,6 +423,8 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 
 	if (x->ordinal != me->ordinal) {
 		x->since = 0;
+		if (dg_by_turns)
+			x->looked_at = 0;
 		dg_point_forget(me);
 	}
 	x->ordinal = me->ordinal;

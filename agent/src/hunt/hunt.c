@@ -418,6 +418,22 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 	return dg_hunt_preempted(me, DG_POINT_PC, 1);
 }
 
+/* Whether a thread is at a point in a state that it had at a point since its last event. It may have changed memory meanwhile, and compute;
+ * then its turn ends early. */
+static bool dg_turns_spins(const struct dg_frame *f)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(dg_me);
+	uint64_t state = dg_hunt_state(f);
+
+	for (uint32_t i = 0; i < x->looked_at; i++)
+		if (x->looked[i] == state)
+			return true;
+	if (x->looked_at == DG_HUNT_SPIN_LOOKS)
+		x->looked_at = 0;
+	x->looked[x->looked_at++] = state;
+	return false;
+}
+
 /* Where threads take turns. */
 static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub *stub)
 {
@@ -428,6 +444,8 @@ static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub 
 	count = stub ? dg_point_arrival(me, stub) : dg_hunt_of(me)->since;
 	if (count >> DG_TURN_POINTS_OCTAVES)
 		dg_turns_points = UINT64_MAX; /* the timer ends it */
+	else if (dg_live > 1 && dg_turns_spins(f))
+		dg_turns_points = 0;
 	if (dg_live > 1 && !dg_turns_points && dg_turns_may_end(me) && count) {
 		me->waits_for = DG_EV_POINT;
 		me->waits_object = f->origin;

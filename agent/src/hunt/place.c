@@ -316,6 +316,7 @@ static void dg_turns_here(uint64_t vectors)
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;
 	if (!dg_turns_may_end(me)) {
+		dg_turns_keep_less(me);
 		dg_turns_later(me, 0);
 	} else if (next && next != me->index) {
 		dg_turns_end_here(me, f, dg_rthread_number(next), vectors);

@@ -52,9 +52,9 @@ static void dg_turns_tick(void)
 
 /* ---- the end of a turn, by time ---- */
 
-#define DG_TURN_TRIES 6u
-#define DG_TURN_KEEPS 2u /* the call that unmaps the stack, and the next one */
 #define DG_TURN_AGAIN 200000u /* ns to the next try, where a thread is where a turn cannot end or has reached no event */
+#define DG_TURN_DOUBLED 6u    /* so many times at most: dg_turns_later */
+#define DG_TURN_KEEPS 2u      /* the call that unmaps the stack, and the next one */
 
 static uint32_t dg_turns_armed; /* the thread whose timer runs; 0: none */
 static uint64_t dg_turns_began; /* when its turn did */
@@ -93,7 +93,7 @@ static void dg_turns_later(struct dg_rthread *t, uint64_t ns)
 		turn = DG_HUNT->turn;
 		tries = 0;
 	}
-	least = (uint64_t)DG_TURN_AGAIN << dg_least(tries++, DG_TURN_TRIES);
+	least = (uint64_t)DG_TURN_AGAIN << dg_least(tries++, DG_TURN_DOUBLED);
 	DG_HUNT->turn_over = 1;
 	dg_turns_set(t, ns > least ? ns : least);
 }
@@ -166,8 +166,9 @@ static uint64_t dg_turns_length(struct dg_rthread *t)
 /* ---- the end of a turn at an access to a variable ---- */
 
 /* Young threads have points where the program's own code names a variable (hunt/site.c). Half of their turns end after a number of
- * these, which grows with those that there were, but not far: a replay stops at each. */
-#define DG_TURN_POINTS_MANY 60000u /* less than DG_POINT_TRAIL */
+ * these, which grows with those that there were, but not far: a replay stops at each. A thread that spins on a variable waits for another
+ * one, and gives its turn up. */
+#define DG_TURN_POINTS_LOOK 127u /* after so many it is looked whether the thread spins: no multiple of a loop's number of points */
 #define DG_TURN_POINTS_FEW 64u
 #define DG_TURN_POINTS_PART 4u
 #define DG_TURN_POINTS_OCTAVES 14u
@@ -205,12 +206,12 @@ static void dg_turns_points_passed(uint64_t passed)
 		dg_turns_points -= dg_least(passed, dg_turns_points);
 }
 
-/* How many points the thread may reach before it has to ask. */
+/* How many points the thread may reach before it is looked at. */
 static uint64_t dg_turns_stretch(void)
 {
 	if (!dg_turns_points)
 		dg_turns_points = DG_TURN_POINTS_AGAIN;
-	return dg_least(dg_turns_points, DG_TURN_POINTS_MANY);
+	return dg_least(dg_turns_points, DG_TURN_POINTS_LOOK);
 }
 
 /* Another thread sets its timer when it runs, so the time that it takes to wake is no part of its turn. */
@@ -356,11 +357,19 @@ static void dg_turns_idle(void)
 }
 
 /* A child of vfork has ended that wrote to memory of which the log has nothing: its stack, which libc unmaps right after. No state would be
- * found again before that. */
+ * found again before that. A thread that makes no call after it keeps the right for as many tries to end its turn. */
 static void dg_turns_borrowed(void)
 {
 	if (dg_by_turns)
 		dg_hunt_of(dg_me)->keeps = DG_TURN_KEEPS;
+}
+
+static void dg_turns_keep_less(const struct dg_rthread *t)
+{
+	struct dg_hunt_thread *x = dg_hunt_of(t);
+
+	if (x->keeps)
+		x->keeps--;
 }
 
 static bool dg_turns_may_end(const struct dg_rthread *t)
@@ -381,8 +390,7 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 
 	me->waits_for = kind;
 	me->waits_object = object;
-	if (x->keeps)
-		x->keeps--;
+	dg_turns_keep_less(me);
 	if (yields)
 		x->vain = 0;
 	if (dg_live > 1 && (yields || over || !dg_hunt_ready(me))) {
