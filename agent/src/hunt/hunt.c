@@ -419,15 +419,19 @@ static bool dg_hunt_call_point(struct dg_rthread *me, uint64_t pc)
 }
 
 /* Whether a thread is at a point in a state that it had at a point since its last event. It may have changed memory meanwhile, and compute;
- * then its turn ends early. */
+ * then its turn ends early. Where all threads spin as they did before, what they wait for comes from outside: turns last as long as they do
+ * otherwise. */
 static bool dg_turns_spins(const struct dg_frame *f)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(dg_me);
 	uint64_t state = dg_hunt_state(f);
 
 	for (uint32_t i = 0; i < x->looked_at; i++)
-		if (x->looked[i] == state)
-			return true;
+		if (x->looked[i] == state) {
+			dg_turns_idle_spins = x->spun == state ? dg_turns_idle_spins + 1 : 0;
+			x->spun = state;
+			return dg_turns_idle_spins <= dg_live;
+		}
 	if (x->looked_at == DG_HUNT_SPIN_LOOKS)
 		x->looked_at = 0;
 	x->looked[x->looked_at++] = state;

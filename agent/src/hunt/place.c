@@ -312,6 +312,7 @@ static void dg_turns_here(uint64_t vectors)
 
 	dg_turns_tick();
 	dg_hunt_passed(me, false);
+	dg_turns_idle_spins = 0;
 	dg_hunt_collect();
 	next = dg_hunt_behind(me);
 	DG_HUNT->steps++;

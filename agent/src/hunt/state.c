@@ -48,6 +48,7 @@ struct dg_hunt_thread {
 	uint64_t due;      /* the step at which the strategy has a say */
 	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
 	uint32_t looked_at;
+	uint64_t spun; /* turns: its state where it spun last */
 	bool spins;
 	uint64_t ordinal;  /* of its last event, */
 	uint64_t since;    /* and points that the code calls that it has reached since */

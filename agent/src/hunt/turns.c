@@ -176,6 +176,7 @@ static uint64_t dg_turns_length(struct dg_rthread *t)
 
 static uint64_t dg_turns_points = UINT64_MAX; /* that the turn may still reach; UINT64_MAX: any number */
 static uint64_t dg_turns_points_all; /* of all turns so far */
+static uint64_t dg_turns_idle_spins; /* turns in a row that ended as the thread spun, as it did before; no event, and no end by time, between */
 
 static void dg_turns_points_begin(void)
 {
@@ -391,6 +392,7 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 	me->waits_for = kind;
 	me->waits_object = object;
 	dg_turns_keep_less(me);
+	dg_turns_idle_spins = 0;
 	if (yields)
 		x->vain = 0;
 	if (dg_live > 1 && (yields || over || !dg_hunt_ready(me))) {
