@@ -192,6 +192,11 @@ func (r *recording) close(o record.Outcome, usage syscall.Rusage) {
 		r.cut = true
 		r.limit("disk", "nothing was recorded: the library could not write the log")
 	}
+	if inRecorder(&o) {
+		text := fmt.Sprintf("the access that failed was to memory of the recorder's own, at %v: unless the program made that address itself, the recorder failed, and not the program", *o.FaultAddr)
+		r.limit("recorder", text)
+		r.run.problem(errors.New(text))
+	}
 	if r.cut {
 		m.Outcome = record.Outcome{Kind: record.OutcomeCut, Text: "not all was recorded; " + o.Ending(), Cut: &o}
 	}
@@ -199,6 +204,11 @@ func (r *recording) close(o record.Outcome, usage syscall.Rusage) {
 	r.memory.Close()
 	r.storeEnd()
 	r.lock.Close()
+}
+
+// inRecorder reports whether a process died of an access to the engine's own memory, in which only the stacks are the program's.
+func inRecorder(o *record.Outcome) bool {
+	return o.Kind == record.OutcomeSignal && o.FaultAddr != nil && *o.FaultAddr >= agent.EngineBase && *o.FaultAddr < agent.EngineStacks
 }
 
 // empty: a log without events has only the first extent, the header.
