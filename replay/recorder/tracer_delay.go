@@ -192,12 +192,20 @@ func (x *tracee) crawl(pc uint64) error {
 	if d.steps++; d.steps%delayedSteps != 0 && !x.process.recording.crawls(pc) {
 		return x.proceed(0)
 	}
-	d.running = min(max(2*d.running, firstRun), longestRun)
+	return x.runFor(&d.running)
+}
+
+// runFor makes the thread run for longer than last time, and asks for a stop.
+func (x *tracee) runFor(last *time.Duration) error {
 	x.stopped = false
 	if err := ptrace.Cont(x.tid, 0); err != nil {
 		return err
 	}
-	time.Sleep(d.running)
+	*last = longer(*last)
+	time.Sleep(*last)
 	x.interrupt()
 	return nil
 }
+
+// longer returns how long a thread runs that has run for a time in vain.
+func longer(last time.Duration) time.Duration { return min(max(2*last, firstRun), longestRun) }

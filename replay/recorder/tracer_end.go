@@ -38,9 +38,9 @@ func (t *tracer) stopAll(x *tracee, then func() error) error {
 
 // hold holds the stop of a thread while its process is about to end.
 func (t *tracer) hold(x *tracee, stop ptrace.Stop) error {
+	x.releaseTimer()
 	switch stop.Kind {
 	case ptrace.Interrupted:
-		x.releaseTimer()
 	case ptrace.EventStop:
 		switch {
 		case isExec(stop):
@@ -80,7 +80,6 @@ func (t *tracer) holdSignal(x *tracee, stop *ptrace.Stop) error {
 		return nil
 	}
 	if step, _ := isStep(&info); step && stop.Signal == unix.SIGTRAP && (x.settling != nil || x.delay != nil || x.seeking > 0) {
-		x.releaseTimer()
 		return nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

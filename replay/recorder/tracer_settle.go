@@ -81,7 +81,7 @@ func (r *recording) settleThreads(moving map[*tracee]standing) error {
 		if s.steps++; s.steps%settlingSteps != 0 && !at.asleep && !r.crawls(at.regs.Rip) {
 			err = ptrace.Step(x.tid, 0)
 		} else {
-			s.running = min(max(2*s.running, firstRun), longestRun)
+			s.running = longer(s.running)
 			s.ran += s.running
 			longest = max(longest, s.running)
 			running = append(running, x)

@@ -137,7 +137,6 @@ func (x *tracee) lastSignal(s syscall.Signal) (syscall.Signal, error) {
 		return s, err
 	}
 	if step, _ := isStep(&info); step && s == unix.SIGTRAP && (x.delay != nil || x.seeking > 0) {
-		x.releaseTimer()
 		return 0, nil
 	}
 	regs, err := ptrace.GetRegisters(x.tid)

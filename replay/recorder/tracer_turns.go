@@ -132,14 +132,8 @@ func (x *tracee) goOn(regs *ptrace.Registers) error {
 	if err := x.holdTimer(); err != nil {
 		return err
 	}
-	x.stopped, x.seeking = false, 0
-	if err := ptrace.Cont(x.tid, 0); err != nil {
-		return err
-	}
-	v.running = min(max(2*v.running, firstRun), longestRun)
-	time.Sleep(v.running)
-	x.interrupt()
-	return nil
+	x.seeking = 0
+	return x.runFor(&v.running)
 }
 
 // mostSeeking is how many steps a thread makes to an instruction that a replay can replace.
@@ -183,7 +177,7 @@ func (x *tracee) stepOn() error {
 // timerBit is the timer's signal in a mask.
 const timerBit = 1 << (agent.TurnSignal - 1)
 
-// holdTimer makes a thread block the signal of its turn's timer: it would come instead of the step.
+// holdTimer makes a thread block the signal of its turn's timer, which could come before the thread's next instruction.
 func (x *tracee) holdTimer() error {
 	if x.holding {
 		return nil

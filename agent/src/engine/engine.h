@@ -297,6 +297,8 @@ long dg_blocking(long nr, const uint64_t args[6], const uint32_t *pending) DG_HI
 extern const char dg_blocking_low[] DG_HIDDEN, dg_blocking_insn[] DG_HIDDEN, dg_blocking_done[] DG_HIDDEN;
 
 /* ---- small things ---- */
+
+#define DG_ARITHMETIC_FLAGS 0x8d5ull /* of rflags: CF, PF, AF, ZF, SF, OF */
 static uint64_t dg_digest(const void *bytes, uint64_t length, uint64_t seed); /* fast, not cryptographic; Go has the same */
 static void dg_copy(void *to, const void *from, uint64_t length);             /* rep movsb */
 static bool dg_readable(uint64_t address, uint64_t length);                   /* by process_vm_readv on itself where it is in doubt */

@@ -349,9 +349,7 @@ static void dg_clone_after(struct dg_frame *f, struct dg_call *c)
  * would have them in r11, by which the end of a turn is found. */
 static void dg_clone_stub(struct dg_frame *f, struct dg_call *c, const struct dg_stub *stub)
 {
-	const uint64_t arithmetic = 0x8d5; /* CF, PF, AF, ZF, SF, OF */
-
-	f->rflags &= ~arithmetic;
+	f->rflags &= ~DG_ARITHMETIC_FLAGS;
 	if (stub->kind == DG_STUB_AFTER)
 		dg_clone_after(f, c);
 	else

@@ -24,6 +24,7 @@ static void dg_hunt_forked(void);
 
 /* A child that borrowed the calling thread's memory (vfork) has ended, or executes another program. */
 static void dg_turns_borrowed(void);
+
 /* The calling thread reaches an event, which is made when it returns: others may
  * have run meanwhile. */
 static void dg_hunt_arrive(enum dg_kind kind, uint64_t object);

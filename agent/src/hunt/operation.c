@@ -14,13 +14,13 @@
  * and flags of that way, and signals come there. How many are to be woken is in r9 still. */
 static void dg_hunt_released(struct dg_frame *f)
 {
-	const uint64_t arithmetic = 0x8d5, zero_and_parity = 0x44;
+	const uint64_t zero_and_parity = 0x44;
 	uint32_t woken = dg_hunt_wake((const void *)f->rsi, (uint32_t)f->r9);
 
 	__atomic_sub_fetch(dg_wait_count((const void *)f->rsi), woken, __ATOMIC_RELAXED);
 	f->rdi = f->rsi;
 	f->rcx = f->rdx = f->rsi = 0;
-	f->rflags = (f->rflags & ~arithmetic) | zero_and_parity;
+	f->rflags = (f->rflags & ~DG_ARITHMETIC_FLAGS) | zero_and_parity;
 	f->kind = DG_ENTRY_POINT;
 	/* A replay is at a point's pc, and would have to find a signal at the same one. */
 	if (dg_hunt_call_point(dg_me, f->rip))
