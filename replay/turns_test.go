@@ -117,6 +117,18 @@ func TestTurnsSpawn(t *testing.T) {
 	}
 }
 
+// TestTurnsAtLock: a thread whose turn ended at the lock of a mutex, and that has no later event, does not take it in the replay.
+func TestTurnsAtLock(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/cases/races/stack_pool.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Ends = ""
+	for seed := range uint64(8) {
+		recordtest.Identical(t, p.RecordTurns(t, seed+1).Dir, 1)
+	}
+}
+
 // turnsAtVariables counts the turns of a recording that ended at an instruction which a replay finds by the number of arrivals.
 func turnsAtVariables(t *testing.T, r *recordtest.Recorded) (count int) {
 	t.Helper()

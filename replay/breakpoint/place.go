@@ -187,7 +187,7 @@ func finalPlace(live *tracee.Process, core *image.Process, end *recorded.Thread)
 		// Loops that take a lock pass here with equal registers and stack.
 		if r, err := live.ReadThread(t.Index); err != nil {
 			return false, err
-		} else if r.BudgetStart-r.Budget != end.Raw.BudgetStart-end.Raw.Budget {
+		} else if r.Relocked() != end.Raw.Relocked() {
 			return false, nil
 		}
 		have := make([]byte, len(want))

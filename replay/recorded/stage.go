@@ -208,7 +208,7 @@ func (s *Stage) skippedAtEnd(core *image.Process) map[uint32]uint64 {
 	skipped := map[uint32]uint64{}
 	for i := range Threads(core) {
 		if r, err := image.Struct[agent.RawRThread](core, evidence.Addr(agent.RThreadAddress(i))); err == nil {
-			skipped[i] = r.BudgetStart - r.Budget
+			skipped[i] = r.Relocked()
 		}
 	}
 	return skipped

@@ -297,7 +297,7 @@ func (r *recording) noteRelocked(x *tracee) {
 	words := sleepers(x)
 	r.eachThread(func(i uint32, raw *agent.RawRThread) bool {
 		if raw.State != agent.REnded {
-			r.relocked[i] = raw.BudgetStart - raw.Budget
+			r.relocked[i] = raw.Relocked()
 			if word := words[int(raw.RealTID)]; word != 0 {
 				r.asleep[i] = word
 			}
