@@ -140,7 +140,7 @@ func TestSteppingShares(t *testing.T) {
 		}
 	}
 	last := min(events[2], events[3]) // both threads get this far, whether the run fails or not
-	const share = 60 // fewer than it takes to notice a loop
+	const share = 60                  // fewer than it takes to notice a loop
 	steps := map[uint32]map[uint64]bool{2: {}, 3: {}}
 	step := &replay.Stepping{Windows: map[uint32]replay.StepWindow{2: {From: 4, To: last}, 3: {From: 4, To: last}}, Most: 1 << 17, Share: share, On: func(s *replay.Stepped) {
 		steps[s.Thread][s.Ordinal] = true

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"errors"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"diagnose/agent"
@@ -129,15 +130,42 @@ func TestTurnsAtLock(t *testing.T) {
 	}
 }
 
+// TestTurnsExchange: two threads that spin until the other has done its part change where they do, and need no end of a turn by time.
+func TestTurnsExchange(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/cause/search_publish.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 4000
+	p.Args, p.Ends = []string{strconv.Itoa(rounds)}, ""
+	for seed := range uint64(2) {
+		r := p.RecordTurns(t, seed+1)
+		atVariables, byTime := turnsAtVariables(t, r), turnsByTime(t, r)
+		if atVariables < 2*rounds || byTime > rounds/4 {
+			t.Errorf("of %d exchanges, %d turns ended at variables, and %d by time", rounds, atVariables, byTime)
+		}
+		recordtest.Identical(t, r.Dir, 1)
+	}
+}
+
 // turnsAtVariables counts the turns of a recording that ended at an instruction which a replay finds by the number of arrivals.
-func turnsAtVariables(t *testing.T, r *recordtest.Recorded) (count int) {
+func turnsAtVariables(t *testing.T, r *recordtest.Recorded) int {
+	return turnsThatEnded(t, r, agent.PointPC)
+}
+
+// turnsByTime counts those that ended at any instruction.
+func turnsByTime(t *testing.T, r *recordtest.Recorded) int {
+	return turnsThatEnded(t, r, agent.PointState)
+}
+
+func turnsThatEnded(t *testing.T, r *recordtest.Recorded, class uint64) (count int) {
 	t.Helper()
 	rec, _ := r.Open(t)
 	for e, err := range rec.Log.Ordered() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointPC {
+		if e.Kind == eventlog.KindPoint && e.Args[0] == class {
 			count++
 		}
 	}

@@ -88,6 +88,7 @@ DG_ASSERT_AT(dg_stub, kind, 32);
 #include "engine/atomic.c"
 #include "hunt/choice.c"
 #include "hunt/turns.c"
+#include "hunt/lockstep.c"
 #include "hunt/place.c"
 #include "hunt/hunt.c"
 #include "hunt/outside.c"

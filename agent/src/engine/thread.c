@@ -242,8 +242,10 @@ static void dg_event_created(uint32_t index, uint64_t site, long error, uint64_t
 	const struct dg_event *logged;
 
 	if (dg_recording()) {
-		if (dg_hunting() && !error)
+		if (dg_hunting() && !error) {
+			dg_lockstep_created();
 			dg_hunt_arrive(DG_EV_CREATED, index);
+		}
 		dg_event_plain(DG_EV_CREATED, index, site, error, tid, 1);
 		return;
 	}

@@ -223,7 +223,8 @@ static uint32_t dg_hunt_strategy(const struct dg_rthread *me, bool stays, uint32
 }
 
 __attribute__((noreturn)) static void dg_hunt_ends(enum dg_stuck why);
-static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields);
+static bool dg_lockstep_on(void);
+static struct dg_rthread *dg_turns_decide(struct dg_rthread *me, bool yields);
 static void dg_turns_points_passed(uint64_t passed);
 static uint64_t dg_turns_stretch(void);
 
@@ -428,7 +429,7 @@ static void dg_hunt_goes_on(struct dg_rthread *me)
 		dg_point_forget(me);
 	}
 	x->ordinal = me->ordinal;
-	me->budget = alone || dg_by_turns ? DG_BUDGET : 0;
+	me->budget = alone || (dg_by_turns && !dg_lockstep_on()) ? DG_BUDGET : 0;
 	me->budget_start = me->budget + used;
 	if (alone || dg_by_turns) {
 		me->points = me->points_start = alone ? DG_POINTS : dg_turns_stretch();

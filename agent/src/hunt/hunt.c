@@ -329,6 +329,7 @@ static void dg_hunt_begin(void)
 	/* Its state stays that of a thread that starts. */
 	while (__atomic_load_n(&DG_CONTROL->holder, __ATOMIC_ACQUIRE) != me->index)
 		dg_turn_wait(me);
+	dg_hunt_of(me)->begun = true;
 	if (dg_by_turns)
 		dg_turns_arm(me);
 }
@@ -337,6 +338,7 @@ static void dg_hunt_end(void)
 {
 	if (dg_by_turns)
 		dg_turns_timer_end(dg_me);
+	dg_hunt_of(dg_me)->begun = false;
 	dg_hunt_leave(dg_me);
 }
 
@@ -430,8 +432,11 @@ static bool dg_turns_spins(const struct dg_frame *f)
 		if (x->looked[i] == state) {
 			dg_turns_idle_spins = x->spun == state ? dg_turns_idle_spins + 1 : 0;
 			x->spun = state;
+			x->spins_on = DG_TURN_POINTS_SPINS_ON;
+			dg_turns_spun++;
 			return dg_turns_idle_spins <= dg_live;
 		}
+	x->spins_on -= !!x->spins_on;
 	if (x->looked_at == DG_HUNT_SPIN_LOOKS)
 		x->looked_at = 0;
 	x->looked[x->looked_at++] = state;
@@ -444,11 +449,12 @@ static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub 
 	struct dg_rthread *me = dg_me;
 	uint64_t count;
 
+	dg_lockstep_enters();
 	dg_hunt_passed(me, true);
 	count = stub ? dg_point_arrival(me, stub) : dg_hunt_of(me)->since;
 	if (count >> DG_TURN_POINTS_OCTAVES)
 		dg_turns_points = UINT64_MAX; /* the timer ends it */
-	else if (dg_live > 1 && dg_turns_spins(f))
+	else if (dg_live > 1 && (dg_lockstep_due() || (dg_turns_looks() && dg_turns_spins(f))))
 		dg_turns_points = 0;
 	if (dg_live > 1 && !dg_turns_points && dg_turns_may_end(me) && count) {
 		me->waits_for = DG_EV_POINT;
@@ -457,6 +463,7 @@ static void dg_turns_point(const struct dg_frame *f, const struct dg_point_stub 
 		dg_hunt_preempted(me, stub ? DG_POINT_PC : DG_POINT_CODE, count);
 	}
 	dg_hunt_goes_on(me);
+	dg_lockstep_leaves();
 }
 
 static void dg_hunt_point(struct dg_frame *f)

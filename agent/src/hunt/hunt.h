@@ -67,8 +67,9 @@ static void dg_turns_ring(void);
 struct dg_ucontext;
 /* The signal of a turn's end has found no tracer. */
 static void dg_turns_untraced(struct dg_rthread *me, const struct dg_ucontext *uc);
-/* There is one more thread. */
+/* There is one more thread, which the calling one is about to create; and it has been. */
 static void dg_turns_more(void);
+static void dg_lockstep_created(void);
 /* From the tracer: the calling thread's turn is over, at any instruction of the program's. */
 __attribute__((noreturn)) static void dg_turns_here(uint64_t vectors);
 /* A signal was sent to a thread, or to any: until it is there. */

@@ -111,6 +111,7 @@ static void dg_hunt_operation(struct dg_frame *f)
 
 	if (op == DG_OP_REAL)
 		dg_place_real = true;
+	dg_lockstep_enters();
 	dg_hunt_passed(dg_me, false);
 	dg_hunt_before(f);
 	if (dg_by_turns && op == DG_OP_CREATE_BEGIN)
@@ -124,6 +125,7 @@ static void dg_hunt_operation(struct dg_frame *f)
 	else if (op < DG_OP_REAL)
 		dg_hunt_of(dg_me)->vain = 0;
 	dg_hunt_goes_on(dg_me);
+	dg_lockstep_leaves();
 }
 
 /* ---- the start ---- */

@@ -313,8 +313,7 @@ static void dg_turns_here(uint64_t vectors)
 	dg_turns_tick();
 	dg_hunt_passed(me, false);
 	dg_turns_idle_spins = 0;
-	dg_hunt_collect();
-	next = dg_hunt_behind(me);
+	next = dg_turns_after(me);
 	DG_HUNT->steps++;
 	if (!dg_turns_may_end(me)) {
 		dg_turns_keep_less(me);

@@ -38,6 +38,7 @@ struct dg_hunt_thread {
 	int32_t timer;     /* which is this one of the kernel's */
 	uint64_t ran;      /* ns; where it waited, as many as the thread before it */
 	bool preempted;    /* it was ready when its last turn ended */
+	bool begun;        /* turns: it has run */
 	uint32_t keeps;    /* turns: it keeps the right for so many events more */
 	bool held;         /* its signals wait until it enters the engine again */
 	uint32_t vain;     /* tries in a row */
@@ -49,6 +50,7 @@ struct dg_hunt_thread {
 	uint64_t looked[DG_HUNT_SPIN_LOOKS]; /* its states at the last points */
 	uint32_t looked_at;
 	uint64_t spun; /* turns: its state where it spun last */
+	uint32_t spins_on; /* turns: it may spin still; it is looked at so many points, one after the other */
 	bool spins;
 	uint64_t ordinal;  /* of its last event, */
 	uint64_t since;    /* and points that the code calls that it has reached since */

@@ -29,6 +29,13 @@
 #define DG_TURN_YOUNG_PART 32u
 #define DG_TURN_YOUNG_OCTAVES 4u
 
+/* hunt/lockstep.c */
+static void dg_lockstep_start(void);
+static bool dg_lockstep_on(void);
+static bool dg_lockstep_due(void);
+static uint64_t dg_lockstep_length(const struct dg_rthread *t);
+static uint32_t dg_lockstep_next(struct dg_rthread *me);
+
 static uint32_t dg_turns_bell; /* changes when a thread may have become ready */
 
 static uint64_t dg_turns_now(void)
@@ -94,8 +101,11 @@ static void dg_turns_later(struct dg_rthread *t, uint64_t ns)
 		tries = 0;
 	}
 	least = (uint64_t)DG_TURN_AGAIN << dg_least(tries++, DG_TURN_DOUBLED);
+	if (ns < least)
+		ns = least;
 	DG_HUNT->turn_over = 1;
-	dg_turns_set(t, ns > least ? ns : least);
+	DG_HUNT->turn_length += ns;
+	dg_turns_set(t, ns);
 }
 
 static void dg_turns_disarm(void)
@@ -128,6 +138,14 @@ static void dg_turns_timer_end(struct dg_rthread *t)
 	x->timed = false;
 }
 
+/* ns of the turn so far; where an instruction ends it, without what that takes. */
+static uint64_t dg_turns_since(void)
+{
+	uint64_t most = DG_HUNT->turn_exact ? DG_HUNT->turn_length : UINT64_MAX;
+
+	return dg_turns_armed ? dg_least(DG_HUNT->clock - dg_turns_began, most) : 0;
+}
+
 static uint64_t dg_turns_ran; /* ns that turns took, without what it takes to end them */
 
 static bool dg_turns_young(void)
@@ -149,8 +167,11 @@ static uint64_t dg_turns_behind(struct dg_rthread *t)
 
 static uint64_t dg_turns_length(struct dg_rthread *t)
 {
-	uint64_t least = DG_TURN_LEAST, octaves = DG_TURN_OCTAVES, behind = dg_turns_behind(t);
+	uint64_t least = DG_TURN_LEAST, octaves = DG_TURN_OCTAVES, behind;
 
+	if (dg_lockstep_on())
+		return dg_lockstep_length(t);
+	behind = dg_turns_behind(t);
 	if (dg_turns_young() && dg_hunt_below(8)) {
 		least = dg_turns_ran / DG_TURN_YOUNG_PART;
 		if (least < DG_TURN_YOUNG_LEAST)
@@ -165,29 +186,37 @@ static uint64_t dg_turns_length(struct dg_rthread *t)
 
 /* ---- the end of a turn at an access to a variable ---- */
 
-/* Young threads have points where the program's own code names a variable (hunt/site.c). Half of their turns end after a number of
- * these, which grows with those that there were, but not far: a replay stops at each. A thread that spins on a variable waits for another
- * one, and gives its turn up. */
+/* Young threads have points where the program's own code names a variable (hunt/site.c), and older ones as long as some of them spin. Half
+ * of their turns end after a number of these, which grows with those that there were, but not far: a replay stops at each. A thread that
+ * spins on a variable waits for another one, and gives its turn up. */
 #define DG_TURN_POINTS_LOOK 127u /* after so many it is looked whether the thread spins: no multiple of a loop's number of points */
 #define DG_TURN_POINTS_FEW 64u
 #define DG_TURN_POINTS_PART 4u
 #define DG_TURN_POINTS_OCTAVES 14u
 #define DG_TURN_POINTS_AGAIN 16u /* where a turn cannot end */
+#define DG_TURN_POINTS_SPINS_ON 16u /* a thread whose turn ended as it spun is looked at as many times first: what it waits for next may not be there either */
+#define DG_TURN_POINTS_SPUN 16u  /* turns that ended as the thread spun while the threads ran for 40 ms, for there to be points for as long again */
 
 static uint64_t dg_turns_points = UINT64_MAX; /* that the turn may still reach; UINT64_MAX: any number */
 static uint64_t dg_turns_points_all; /* of all turns so far */
 static uint64_t dg_turns_idle_spins; /* turns in a row that ended as the thread spun, as it did before; no event, and no end by time, between */
 
+static uint64_t dg_turns_points_until = DG_TURN_YOUNG_MOST; /* dg_turns_ran */
+static uint64_t dg_turns_spun; /* turns since it was set that ended as the thread spun */
+
 static void dg_turns_points_begin(void)
 {
 	uint64_t most = dg_turns_points_all / DG_TURN_POINTS_PART, octaves = 1;
 
-	if (dg_turns_fine && !dg_turns_young()) {
-		dg_turns_fine = false;
-		dg_point_restore();
+	if (dg_turns_fine && dg_turns_ran >= dg_turns_points_until) {
+		dg_turns_points_until = dg_turns_ran + DG_TURN_YOUNG_MOST;
+		dg_turns_fine = dg_turns_spun >= DG_TURN_POINTS_SPUN;
+		dg_turns_spun = 0;
+		if (!dg_turns_fine)
+			dg_point_restore();
 	}
 	dg_turns_points = UINT64_MAX;
-	if (!dg_turns_fine || dg_hunt_below(2))
+	if (!dg_turns_fine || dg_lockstep_on() || dg_hunt_below(2))
 		return;
 	if (most < DG_TURN_POINTS_FEW)
 		most = DG_TURN_POINTS_FEW;
@@ -200,9 +229,12 @@ static void dg_turns_points_begin(void)
 	dg_turns_points = most + dg_hunt_below(most);
 }
 
+static uint64_t dg_turns_look = DG_TURN_POINTS_LOOK; /* points until the thread is looked at */
+
 static void dg_turns_points_passed(uint64_t passed)
 {
 	dg_turns_points_all += passed;
+	dg_turns_look -= dg_least(passed, dg_turns_look);
 	if (dg_turns_points != UINT64_MAX)
 		dg_turns_points -= dg_least(passed, dg_turns_points);
 }
@@ -212,7 +244,16 @@ static uint64_t dg_turns_stretch(void)
 {
 	if (!dg_turns_points)
 		dg_turns_points = DG_TURN_POINTS_AGAIN;
-	return dg_least(dg_turns_points, DG_TURN_POINTS_LOOK);
+	return dg_lockstep_on() || dg_hunt_of(dg_me)->spins_on ? 1 : dg_least(dg_turns_points, DG_TURN_POINTS_LOOK);
+}
+
+/* Whether to look if the thread spins. */
+static bool dg_turns_looks(void)
+{
+	if (dg_lockstep_on() && dg_turns_look && !dg_hunt_of(dg_me)->spins_on)
+		return false;
+	dg_turns_look = DG_TURN_POINTS_LOOK;
+	return true;
 }
 
 /* Another thread sets its timer when it runs, so the time that it takes to wake is no part of its turn. */
@@ -220,7 +261,7 @@ static void dg_turns_begin(struct dg_rthread *t)
 {
 	struct dg_hunt *h = DG_HUNT;
 
-	uint64_t ran = dg_turns_armed ? dg_least(h->clock - dg_turns_began, h->turn_length) : 0;
+	uint64_t ran = dg_turns_since();
 
 	dg_turns_ran += ran;
 	dg_hunt_of(dg_me)->ran += ran;
@@ -255,15 +296,21 @@ static void dg_turns_more(void)
 	dg_turns_anew();
 }
 
+/* The thread whose turn is after the calling one's; 0: none is ready. */
+static uint32_t dg_turns_after(struct dg_rthread *me)
+{
+	dg_hunt_collect();
+	return dg_lockstep_on() ? dg_lockstep_next(me) : dg_hunt_behind(me);
+}
+
 /* NULL: no thread is ready. A thread that gives way has the right again after all others. */
-static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields)
+static struct dg_rthread *dg_turns_decide(struct dg_rthread *me, bool yields)
 {
 	bool over = yields || DG_HUNT->turn_over;
 	uint32_t next = me->index;
 
 	if (over || !dg_hunt_ready(me)) {
-		dg_hunt_collect();
-		next = dg_hunt_behind(me);
+		next = dg_turns_after(me);
 	}
 	if (!next)
 		return NULL;
@@ -306,6 +353,7 @@ static void dg_turns_start(void)
 	dg_sys4(SYS_rt_sigaction, DG_TURN_SIGNAL, &action, 0, 8);
 	dg_turn_start();
 	dg_hunt_seed();
+	dg_lockstep_start();
 	dg_turns_anew();
 }
 
@@ -387,7 +435,7 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 {
 	struct dg_rthread *me = dg_me;
 	struct dg_hunt_thread *x = dg_hunt_of(me);
-	bool yields = x->vain >= DG_HUNT_VAIN, over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && dg_turns_may_end(me);
+	bool yields = x->vain >= DG_HUNT_VAIN, over;
 
 	me->waits_for = kind;
 	me->waits_object = object;
@@ -395,6 +443,9 @@ static void dg_turns_arrive(enum dg_kind kind, uint64_t object)
 	dg_turns_idle_spins = 0;
 	if (yields)
 		x->vain = 0;
+	if (dg_lockstep_due())
+		DG_HUNT->turn_over = 1;
+	over = __atomic_load_n(&DG_HUNT->turn_over, __ATOMIC_RELAXED) && dg_turns_may_end(me);
 	if (dg_live > 1 && (yields || over || !dg_hunt_ready(me))) {
 		do
 			dg_hunt_lend(me, dg_hunt_next(me, yields));
