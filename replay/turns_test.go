@@ -48,8 +48,8 @@ func recordTurns(t *testing.T, p *recordtest.Program) (r *recordtest.Recorded) {
 	return r
 }
 
-// stopsAtTurn reports whether the first event that a replay did not reach is the end of a turn. Another thread may have waited for that one in vain,
-// and be the one that is named.
+// stopsAtTurn reports whether the first event that a replay did not reach is the end of a turn at an instruction. Another thread may have waited
+// for that one in vain, and be the one that is named.
 func stopsAtTurn(t *testing.T, r *recordtest.Recorded, result *replay.Result) bool {
 	t.Helper()
 	rec, _ := r.Open(t)
@@ -59,7 +59,7 @@ func stopsAtTurn(t *testing.T, r *recordtest.Recorded, result *replay.Result) bo
 			t.Fatal(err)
 		}
 		if reached == result.Events {
-			return e.Kind == eventlog.KindPoint
+			return e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointState
 		}
 		reached++
 	}

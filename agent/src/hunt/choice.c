@@ -223,8 +223,7 @@ static uint32_t dg_hunt_strategy(const struct dg_rthread *me, bool stays, uint32
 }
 
 __attribute__((noreturn)) static void dg_hunt_ends(enum dg_stuck why);
-static bool dg_lockstep_on(void);
-static struct dg_rthread *dg_turns_decide(struct dg_rthread *me, bool yields);
+static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields);
 static void dg_turns_points_passed(uint64_t passed);
 static uint64_t dg_turns_stretch(void);
 

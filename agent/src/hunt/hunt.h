@@ -70,6 +70,12 @@ static void dg_turns_untraced(struct dg_rthread *me, const struct dg_ucontext *u
 /* There is one more thread, which the calling one is about to create; and it has been. */
 static void dg_turns_more(void);
 static void dg_lockstep_created(void);
+/* hunt/lockstep.c has what these say. */
+static void dg_lockstep_start(void);
+static bool dg_lockstep_on(void);
+static bool dg_lockstep_due(void);
+static uint64_t dg_lockstep_length(const struct dg_rthread *t);
+static uint32_t dg_lockstep_next(const struct dg_rthread *me);
 /* From the tracer: the calling thread's turn is over, at any instruction of the program's. */
 __attribute__((noreturn)) static void dg_turns_here(uint64_t vectors);
 /* A signal was sent to a thread, or to any: until it is there. */

@@ -41,19 +41,13 @@ static bool dg_lockstep_on(void)
 	return dg_lockstep_left && dg_turns_young();
 }
 
-static uint64_t dg_lockstep_draw(uint64_t least, uint64_t octaves)
-{
-	least <<= dg_hunt_below(octaves);
-	return least + dg_hunt_below(least);
-}
-
 /* A thread was created. It begins together with those that were created before it and have not begun. */
 static void dg_lockstep_gather(uint64_t ran)
 {
-	ran += dg_lockstep_draw(DG_LOCKSTEP_BEGINS, DG_LOCKSTEP_BEGINS_OCTAVES);
+	ran += dg_turns_draw(DG_LOCKSTEP_BEGINS, DG_LOCKSTEP_BEGINS_OCTAVES);
 	for (uint32_t i = 1; i <= DG_CONTROL->threads; i++)
 		if (!dg_hunt_threads[i].begun)
-			dg_hunt_threads[i].ran = ran + dg_lockstep_draw(DG_LOCKSTEP_APART, DG_LOCKSTEP_APART_OCTAVES);
+			dg_hunt_threads[i].ran = ran + dg_turns_draw(DG_LOCKSTEP_APART, DG_LOCKSTEP_APART_OCTAVES);
 }
 
 /* Of the other threads that are ready, the one that has run least; NULL: none is. The calling one has run for so many ns. */
@@ -68,7 +62,7 @@ static struct dg_rthread *dg_lockstep_least(uint64_t ran)
 		if (t == dg_me || !dg_hunt_ready(t))
 			continue;
 		if (!x->preempted && x->begun)
-			x->ran = ran + dg_lockstep_draw(DG_LOCKSTEP_WAKES, DG_LOCKSTEP_WAKES_OCTAVES);
+			x->ran = ran + dg_turns_draw(DG_LOCKSTEP_WAKES, DG_LOCKSTEP_WAKES_OCTAVES);
 		else if (!x->preempted)
 			dg_lockstep_gather(ran);
 		x->preempted = true;
@@ -97,7 +91,7 @@ static bool dg_lockstep_due(void)
 
 /* The calling thread's turn is over: who is next; 0: no thread is ready. One that gave its turn up before it was ahead has waited until it
  * would have been. */
-static uint32_t dg_lockstep_next(struct dg_rthread *me)
+static uint32_t dg_lockstep_next(const struct dg_rthread *me)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(me);
 	uint64_t ran = x->ran + dg_turns_since();
@@ -128,14 +122,19 @@ static uint64_t dg_lockstep_behind(const struct dg_rthread *t)
 /* The length of a thread's turn that begins, if neither an event nor a point ends it. */
 static uint64_t dg_lockstep_length(const struct dg_rthread *t)
 {
-	uint64_t least = dg_turns_ran / DG_LOCKSTEP_PART;
-
 	if (!dg_hunt_below(DG_LOCKSTEP_WHILE))
 		dg_lockstep_octaves = DG_LOCKSTEP_OCTAVES * (2 + dg_hunt_below(DG_LOCKSTEP_SCALES - 1));
-	dg_lockstep_slack = dg_hunt_below(DG_LOCKSTEP_BLIND) ? dg_lockstep_draw(DG_LOCKSTEP_SLACK, dg_lockstep_octaves) : DG_TURN_MOST;
-	if (least < DG_TURN_YOUNG_LEAST)
-		least = DG_TURN_YOUNG_LEAST;
-	return dg_least(dg_lockstep_behind(t) + dg_lockstep_draw(least, DG_LOCKSTEP_PART_OCTAVES), DG_TURN_MOST);
+	dg_lockstep_slack = dg_hunt_below(DG_LOCKSTEP_BLIND) ? dg_turns_draw(DG_LOCKSTEP_SLACK, dg_lockstep_octaves) : DG_TURN_MOST;
+	return dg_least(dg_lockstep_behind(t) + dg_turns_draw(dg_turns_part(DG_LOCKSTEP_PART), DG_LOCKSTEP_PART_OCTAVES), DG_TURN_MOST);
+}
+
+/* Whether the calling thread is in a turn whose time counts here. The clock is set then. */
+static bool dg_lockstep_clocks(void)
+{
+	if (!dg_lockstep_on() || dg_turns_armed != dg_me->index)
+		return false;
+	dg_turns_tick();
+	return true;
 }
 
 /* The calling thread enters the engine, at a point or for an operation of threads, and leaves it again. Neither takes it any time. */
@@ -143,9 +142,8 @@ static void dg_lockstep_enters(void)
 {
 	uint64_t ran;
 
-	if (!dg_lockstep_on() || dg_turns_armed != dg_me->index)
+	if (!dg_lockstep_clocks())
 		return;
-	dg_turns_tick();
 	ran = dg_turns_since();
 	dg_lockstep_cost = dg_least(dg_lockstep_cost, ran);
 	dg_hunt_of(dg_me)->ran += ran - dg_lockstep_cost;
@@ -155,9 +153,8 @@ static void dg_lockstep_enters(void)
 
 static void dg_lockstep_leaves(void)
 {
-	if (!dg_lockstep_on() || dg_turns_armed != dg_me->index)
+	if (!dg_lockstep_clocks())
 		return;
-	dg_turns_tick();
 	dg_turns_ran += dg_turns_since();
 	dg_turns_began = DG_HUNT->clock;
 }
@@ -165,9 +162,6 @@ static void dg_lockstep_leaves(void)
 /* The calling thread has created another one, which took longer than it does without a recorder. */
 static void dg_lockstep_created(void)
 {
-	if (!dg_by_turns || !dg_lockstep_on() || dg_turns_armed != dg_me->index)
-		return;
-	dg_turns_tick();
-	if (dg_turns_since() > DG_LOCKSTEP_CREATION)
+	if (dg_lockstep_clocks() && dg_turns_since() > DG_LOCKSTEP_CREATION)
 		dg_turns_began = DG_HUNT->clock - DG_LOCKSTEP_CREATION;
 }

@@ -29,13 +29,6 @@
 #define DG_TURN_YOUNG_PART 32u
 #define DG_TURN_YOUNG_OCTAVES 4u
 
-/* hunt/lockstep.c */
-static void dg_lockstep_start(void);
-static bool dg_lockstep_on(void);
-static bool dg_lockstep_due(void);
-static uint64_t dg_lockstep_length(const struct dg_rthread *t);
-static uint32_t dg_lockstep_next(struct dg_rthread *me);
-
 static uint32_t dg_turns_bell; /* changes when a thread may have become ready */
 
 static uint64_t dg_turns_now(void)
@@ -165,6 +158,21 @@ static uint64_t dg_turns_behind(struct dg_rthread *t)
 	return 0;
 }
 
+/* A random length of at least so much, up to so many times twice that. */
+static uint64_t dg_turns_draw(uint64_t least, uint64_t octaves)
+{
+	least <<= dg_hunt_below(octaves);
+	return least + dg_hunt_below(least);
+}
+
+/* This part of the time that the young threads ran. */
+static uint64_t dg_turns_part(uint64_t part)
+{
+	uint64_t ns = dg_turns_ran / part;
+
+	return ns < DG_TURN_YOUNG_LEAST ? DG_TURN_YOUNG_LEAST : ns;
+}
+
 static uint64_t dg_turns_length(struct dg_rthread *t)
 {
 	uint64_t least = DG_TURN_LEAST, octaves = DG_TURN_OCTAVES, behind;
@@ -173,15 +181,12 @@ static uint64_t dg_turns_length(struct dg_rthread *t)
 		return dg_lockstep_length(t);
 	behind = dg_turns_behind(t);
 	if (dg_turns_young() && dg_hunt_below(8)) {
-		least = dg_turns_ran / DG_TURN_YOUNG_PART;
-		if (least < DG_TURN_YOUNG_LEAST)
-			least = DG_TURN_YOUNG_LEAST;
+		least = dg_turns_part(DG_TURN_YOUNG_PART);
 		octaves = DG_TURN_YOUNG_OCTAVES;
 	} else {
 		behind = 0;
 	}
-	least <<= dg_hunt_below(octaves);
-	return dg_least(behind + least + dg_hunt_below(least), DG_TURN_MOST);
+	return dg_least(behind + dg_turns_draw(least, octaves), DG_TURN_MOST);
 }
 
 /* ---- the end of a turn at an access to a variable ---- */
@@ -297,21 +302,20 @@ static void dg_turns_more(void)
 }
 
 /* The thread whose turn is after the calling one's; 0: none is ready. */
-static uint32_t dg_turns_after(struct dg_rthread *me)
+static uint32_t dg_turns_after(const struct dg_rthread *me)
 {
 	dg_hunt_collect();
 	return dg_lockstep_on() ? dg_lockstep_next(me) : dg_hunt_behind(me);
 }
 
 /* NULL: no thread is ready. A thread that gives way has the right again after all others. */
-static struct dg_rthread *dg_turns_decide(struct dg_rthread *me, bool yields)
+static struct dg_rthread *dg_turns_decide(const struct dg_rthread *me, bool yields)
 {
 	bool over = yields || DG_HUNT->turn_over;
 	uint32_t next = me->index;
 
-	if (over || !dg_hunt_ready(me)) {
+	if (over || !dg_hunt_ready(me))
 		next = dg_turns_after(me);
-	}
 	if (!next)
 		return NULL;
 	DG_HUNT->steps++;
