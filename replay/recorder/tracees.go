@@ -27,7 +27,8 @@ type tracee struct {
 	process *process
 	// stopped: it is in a ptrace stop, and continues only by a request.
 	stopped bool
-	// interrupted: a stop was requested that it has not reported.
+	// interrupted: a stop was requested, and none was reported since. Any stop answers the request: an event's takes it away (ptrace_stop in
+	// kernel/signal.c).
 	interrupted bool
 	// vforking: it waits in the kernel for a child of vfork, and cannot stop.
 	vforking bool

@@ -1,6 +1,13 @@
 package recorder
 
-import "testing"
+import (
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"diagnose/replay/ptrace"
+)
 
 // A thread's first stop may be seen before that of the thread that made it. It is the same
 // thread when its process is known.
@@ -42,5 +49,46 @@ func TestWarnedOnce(t *testing.T) {
 	}
 	if len(told) != 2 || told[0] != "process 3" || told[1] != "a filter" {
 		t.Errorf("%q", told)
+	}
+}
+
+// A thread that was asked for a stop, and has stopped for another reason, may be asked again: the kernel takes the first request away when
+// it stops for an event. Where it was not, the end of its process waited for it without limit.
+func TestAskedAgain(t *testing.T) {
+	cat := exec.Command("cat")
+	in, err := cat.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cat.Process.Pid
+	err = ptrace.OnThread(func() error {
+		if err := ptrace.Seize(pid, 0); err != nil {
+			return err
+		}
+		w := &tracer{tracees: newTracees()}
+		x := w.tracees.newProcess(pid, &ancestor{}).threads[pid]
+		x.interrupted = true
+		if err := ptrace.Signal(pid, pid, unix.SIGWINCH); err != nil {
+			return err
+		}
+		stop, err := ptrace.WaitFor(pid)
+		if err != nil {
+			return err
+		}
+		if err := w.handle(stop); err != nil {
+			return err
+		}
+		if stop.Kind != ptrace.SignalStop || x.interrupted || x.stopped {
+			t.Errorf("after %v (kind %d): asked for a stop: %v, stopped: %v", stop, stop.Kind, x.interrupted, x.stopped)
+		}
+		return nil
+	})
+	in.Close()
+	cat.Wait()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -202,10 +202,7 @@ func (t *tracer) handle(stop ptrace.Stop) error {
 		t.tracees.threads[stop.TID] = x
 		return t.tracees.adopt(x)
 	}
-	x.stopped = true
-	if stop.Kind == ptrace.Interrupted {
-		x.interrupted = false
-	}
+	x.stopped, x.interrupted = true, false
 	if stop.Kind == ptrace.EventStop && stop.Event == unix.PTRACE_EVENT_VFORK_DONE {
 		x.vforking = false
 	}
