@@ -98,6 +98,7 @@ const (
 	SyncTimedWait = 8
 	SyncGet       = 9
 	SyncInit      = 11
+	SyncFound     = 12
 	SyncReal      = 13
 )
 

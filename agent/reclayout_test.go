@@ -128,6 +128,7 @@ var recordConstants = map[string]uint64{
 	"DG_SYNC_TIMED_WAIT":   agent.SyncTimedWait,
 	"DG_SYNC_GET":          agent.SyncGet,
 	"DG_SYNC_INIT":         agent.SyncInit,
+	"DG_SYNC_FOUND":        agent.SyncFound,
 	"DG_SYNC_REAL":         agent.SyncReal,
 	"DG_SIGNAL_EVENT":      agent.SignalEvent,
 	"DG_SIGNAL_ASYNC":      agent.SignalAsync,

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"errors"
 	"runtime"
 	"strconv"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/internal/recordtest"
-	"diagnose/replay"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 )
@@ -22,7 +20,7 @@ func TestTurns(t *testing.T) {
 			if p.Never != "" {
 				t.Skip(p.Never)
 			}
-			r := recordTurns(t, p)
+			r := p.RecordTurns(t, 1)
 			if p.Varies != "" {
 				recordtest.Reaches(t, r.Dir, times)
 				return
@@ -30,40 +28,6 @@ func TestTurns(t *testing.T) {
 			recordtest.Identical(t, r.Dir, times)
 		})
 	}
-}
-
-// recordTurns records a program. A recording of which a replay does not find the instruction at which a turn ended is made again, twice at
-// most: on a busy machine some are so (docs/recording-identity.md has the rate), and all replays of one alike.
-func recordTurns(t *testing.T, p *recordtest.Program) (r *recordtest.Recorded) {
-	t.Helper()
-	for range 3 {
-		r = p.RecordTurns(t, 1)
-		result, err := recordtest.Replay(t.Context(), r.Dir)
-		var d *replay.DivergenceError
-		if !errors.As(err, &d) || result == nil || d.Expected == nil || d.Expected.Kind != eventlog.KindPoint && !stopsAtTurn(t, r, result) {
-			return r
-		}
-		t.Log("recorded again: ", err)
-	}
-	return r
-}
-
-// stopsAtTurn reports whether the first event that a replay did not reach is the end of a turn at an instruction. Another thread may have waited
-// for that one in vain, and be the one that is named.
-func stopsAtTurn(t *testing.T, r *recordtest.Recorded, result *replay.Result) bool {
-	t.Helper()
-	rec, _ := r.Open(t)
-	reached := uint64(0)
-	for e, err := range rec.Log.Ordered() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if reached == result.Events {
-			return e.Kind == eventlog.KindPoint && e.Args[0] == agent.PointState
-		}
-		reached++
-	}
-	return false
 }
 
 // TestTurnsGeneratedCode: turns end in code that the program has written, which is among the memory that a place is compared by.
@@ -188,6 +152,17 @@ func turnsThatEnded(t *testing.T, r *recordtest.Recorded, class uint64) (count i
 		}
 	}
 	return count
+}
+
+// TestTurnsOnce: a thread that waited for an initialisation by another one continues where it did.
+func TestTurnsOnce(t *testing.T) {
+	p, err := recordtest.Read("../internal/testdata/turns/initialised.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(8) {
+		recordtest.Identical(t, p.RecordTurns(t, seed+1).Dir, 1)
+	}
 }
 
 // TestTurnsPending: a thread whose turn is over when the process ends is there in the replay, too.

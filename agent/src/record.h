@@ -129,6 +129,7 @@ enum dg_sync {
 	DG_SYNC_TIMED_WAIT = 8,
 	DG_SYNC_GET = 9,   /* sem_getvalue: result is the value */
 	DG_SYNC_INIT = 11, /* once, guard: this thread runs the initialiser */
+	DG_SYNC_FOUND = 12, /* the same, where one thread runs at a time: another thread has run it */
 	DG_SYNC_REAL = 13, /* glibc's own function did it (robust, priority, shared between processes) */
 };
 

@@ -169,3 +169,15 @@ func TestHuntCalls(t *testing.T) {
 		}
 	}
 }
+
+// A thread that waited for an initialisation by another one continues where it did.
+func TestHuntedOnce(t *testing.T) {
+	o := optionsOf(t, huntProgram(t, "turns/initialised.c"), "20")
+	for seed := range uint64(4) {
+		r := hunted(t, o, globals(record.HuntRandom, seed+1))
+		if r.Failed {
+			t.Fatalf("seed %d: %s", seed+1, r.Why)
+		}
+		identical(t, r.Dir)
+	}
+}

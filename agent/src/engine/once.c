@@ -1,8 +1,12 @@
 /* Initialisation that one thread does: pthread_once, and the guards of C++'s
- * static variables. Only the thread that runs the initialiser has an event. That it was found
+ * static variables. The thread that runs the initialiser has an event. That it was found
  * done is none, for compilers test a guard themselves, unseen: so a
  * replay that finds it not done, in a thread whose log does not say that it runs
- * it, lets others continue until it is. */
+ * it, lets others continue until it is.
+ *
+ * Where one thread runs at a time, in a hunt or in turns, a replay's thread finds what the recorded one found. A thread that comes
+ * here may give the right to run away, and what it does after it must come after what others did meanwhile: so there
+ * the end of each such wait is an event. */
 #include "engine/engine.h"
 #include "engine/sync.h"
 
@@ -40,8 +44,11 @@ static void dg_once_record(struct dg_frame *f, struct dg_once *o, enum dg_kind k
 	for (;;) {
 		f->rax = 0;
 		seen = __atomic_load_n(o->word, __ATOMIC_ACQUIRE);
-		if (dg_once_is_done(o, seen))
+		if (dg_once_is_done(o, seen)) {
+			if (dg_hunting())
+				dg_sync_write(kind, o->word, f->rdx, DG_SYNC_FOUND, 0, 0);
 			return;
+		}
 		if (seen != o->runs &&
 		    __atomic_compare_exchange_n(o->word, &seen, o->runs, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			break;
@@ -57,13 +64,19 @@ static void dg_once_record(struct dg_frame *f, struct dg_once *o, enum dg_kind k
 
 static void dg_once_replay(struct dg_frame *f, struct dg_once *o, enum dg_kind kind)
 {
-	const struct dg_event *e;
+	const struct dg_event *e = dg_event_hard();
+	bool next = e && e->kind == kind && e->object == (uint64_t)o->word;
 
 	f->rax = 0;
+	if (next && e->args && dg_logged_args(e)[0] == DG_SYNC_FOUND) {
+		e = dg_sync_did(f, kind, o->word, f->rdx, DG_SYNC_FOUND);
+		if (e)
+			dg_sync_expect(dg_once_done(o), e, 0, *o->word);
+		return;
+	}
 	if (dg_once_done(o))
 		return;
-	e = dg_event_hard();
-	if (!e || e->kind != kind || e->object != (uint64_t)o->word) {
+	if (!next) {
 		while (!dg_once_done(o))
 			dg_turn_yield(kind, (uint64_t)o->word);
 		return;

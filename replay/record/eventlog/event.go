@@ -139,13 +139,14 @@ const (
 	SyncTimedWait Sync = agent.SyncTimedWait
 	SyncGet       Sync = agent.SyncGet
 	SyncInit      Sync = agent.SyncInit
+	SyncFound     Sync = agent.SyncFound
 	SyncReal      Sync = agent.SyncReal
 )
 
 var syncNames = map[Sync]string{
 	SyncLock: "lock", SyncTry: "try", SyncTimed: "timed", SyncRead: "read", SyncTryRead: "try-read",
 	SyncTimedRead: "timed-read", SyncWait: "wait", SyncTimedWait: "timed-wait", SyncGet: "get",
-	SyncInit: "init", SyncReal: "real",
+	SyncInit: "init", SyncFound: "found", SyncReal: "real",
 }
 
 // String returns a name, "sync-99" if there is none.
