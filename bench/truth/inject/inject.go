@@ -37,6 +37,8 @@ type Mutation struct {
 	Root []int `json:"root"`
 	// Unsignalled is what the statement that is taken out would have signalled; empty: it is no signal.
 	Unsignalled string `json:"unsignalled,omitempty"`
+	// Unjoined: the statement that is taken out waited for a thread's end, so all that the function does after it may come too early.
+	Unjoined bool `json:"unjoined,omitempty"`
 	// Effect are lines of which one must be executed for the bug to change anything: of a
 	// removed check the lines of its body, else those from Line to Last.
 	Effect []int `json:"effect,omitempty"`
@@ -141,6 +143,7 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 		case change.removes:
 			m.Root = append(m.Root, f.neighbours(statement, change.objects)...)
 		}
+		m.Unjoined = change.joins
 		if change.signals && len(change.objects) > 0 {
 			m.Unsignalled = change.objects[0]
 		}

@@ -222,7 +222,7 @@ func removedJoin(f *file, n *sitter.Node) []change {
 	if !isOne(name, joins) {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.subject(n, args), removes: true, joins: true}}
 }
 
 // subject is what a call is about: its first argument, or the object of a method.

@@ -24,6 +24,8 @@ type change struct {
 	removes bool
 	// signals says that the statement that is taken out is a signal: its object, which comes first, is all that is left to name.
 	signals bool
+	// joins says that the statement that is taken out waits for a thread's end.
+	joins bool
 	// whole says that the body of the statement is changed as well, in what it means: a wait without its loop, a free by each user.
 	whole bool
 	// at is the statement that is changed, if it is not the one around the node.

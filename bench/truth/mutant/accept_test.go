@@ -21,4 +21,8 @@ func TestAccept(t *testing.T) {
 	if !a.Accept(m, "three") || len(a.Root) != 2 {
 		t.Errorf("another answer: %+v", a)
 	}
+	m.Bug.Unjoined, m.Bug.Line, m.Bug.Function = true, 7, "main"
+	if !a.Accept(m, "four") || a.Unjoined == nil || a.Unjoined.Line != 7 || a.Accept(m, "five") {
+		t.Errorf("a join that was taken out: %+v", a)
+	}
 }

@@ -27,6 +27,9 @@ type Answer struct {
 	Objects []string `json:"objects,omitempty"`
 	// Unsignalled is what threads wait for in vain, where the bug is a signal that was taken out; empty: it is another.
 	Unsignalled string `json:"unsignalled,omitempty"`
+	// Unjoined is where the bug took out the wait for a thread's end, with the function: what that function does after it may come too early.
+	// nil: it is another bug.
+	Unjoined *sanitizer.Place `json:"unjoined,omitempty"`
 	// Operators is the state of the code that said so: store.ReadOperators.
 	Operators string `json:"operators,omitempty"`
 }
@@ -36,7 +39,11 @@ type Answer struct {
 func (a *Answer) Accept(m *Mutant, operators string) (changed bool) {
 	now := *a
 	now.File, now.Root, now.Objects, now.Unsignalled, now.Operators = m.File, m.Bug.Root, m.Bug.Objects, m.Bug.Unsignalled, operators
-	changed = now.File != a.File || !slices.Equal(now.Root, a.Root) || !slices.Equal(now.Objects, a.Objects) || now.Unsignalled != a.Unsignalled
+	if now.Unjoined = nil; m.Bug.Unjoined {
+		now.Unjoined = &sanitizer.Place{File: m.File, Line: m.Bug.Line, Function: m.Bug.Function}
+	}
+	changed = now.File != a.File || !slices.Equal(now.Root, a.Root) || !slices.Equal(now.Objects, a.Objects) || now.Unsignalled != a.Unsignalled ||
+		!reflect.DeepEqual(now.Unjoined, a.Unjoined)
 	*a = now
 	return changed
 }

@@ -19,7 +19,8 @@ Made by ` + "`make truth`" + `; see bench/truth. A tool puts one bug at a random
 Debian's sources. A mutant counts if it compiles, behaves like the original on some inputs of the
 program's tests, and fails on another. The right answers are data: the first violation that
 AddressSanitizer, MemorySanitizer or ThreadSanitizer reports on the same input, and the lines of the bug. An object may be known by the
-line of the bug that allocates it, and of a signal that was taken out the condition is all there is to name. A report is
+line of the bug that allocates it, and of a signal that was taken out the condition is all there is to name. Where a thread
+is not waited for any more, whatever its creator does after that place and before the thread does its part is the bug. A report is
 judged by its typed fields: if it names causes by the first one, else by the failure and the
 damage that it names. A twin is the original with the same input; nothing may be reported
 on it.

@@ -58,6 +58,20 @@ func (t target) unsignalled(variable string) bool {
 	return name != "" && (variable == name || strings.HasSuffix(variable, "."+name) || strings.HasSuffix(variable, ">"+name))
 }
 
+// unjoined reports whether an order is of what the function did after the wait for a thread that was taken out, and of a thread that it
+// made: nothing is left in the code but that.
+func (t target) unjoined(i *evidence.Interleaving) bool {
+	p := t.answer.Unjoined
+	if p == nil || i == nil || len(i.Failing) != 2 {
+		return false
+	}
+	after := func(a *evidence.SeenAccess) bool {
+		return a.Site != nil && a.Site.Function == p.Function && a.Site.Line > p.Line && same(a.Site, sanitizer.Place{File: p.File, Line: a.Site.Line})
+	}
+	first, second := &i.Failing[0], &i.Failing[1]
+	return first.Thread.Number != second.Thread.Number && after(first) && second.Thread.Start != p.Function
+}
+
 func (t target) right(s *evidence.Site) bool { return t.root(s) || t.violates(s) }
 
 func among(s *evidence.Site, places []sanitizer.Place) bool {

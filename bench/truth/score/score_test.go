@@ -160,6 +160,32 @@ func TestUnsignalled(t *testing.T) {
 	}
 }
 
+// Where the wait for a thread's end was taken out, what the function does after it comes before what the thread does.
+func TestUnjoined(t *testing.T) {
+	answer := mutant.Answer{File: "q.c", Root: []int{4}, Unjoined: &sanitizer.Place{File: "q.c", Line: 10, Function: "main"}}
+	seen := func(function string, line, number int, start string) evidence.SeenAccess {
+		return evidence.SeenAccess{Site: &evidence.Site{File: "/top/q.c", Function: function, Line: line}, Thread: evidence.ThreadRef{Number: number, Start: start}}
+	}
+	after, worker := seen("main", 12, 1, "main"), seen("work", 30, 3, "write_all")
+	for name, test := range map[string]struct {
+		accesses []evidence.SeenAccess
+		want     Outcome
+	}{
+		"after it, and the thread":      {[]evidence.SeenAccess{after, worker}, Right},
+		"the other order":               {[]evidence.SeenAccess{worker, after}, Wrong},
+		"before it":                     {[]evidence.SeenAccess{seen("main", 9, 1, "main"), worker}, Wrong},
+		"in another function":           {[]evidence.SeenAccess{seen("other", 12, 1, "main"), worker}, Wrong},
+		"the same thread":               {[]evidence.SeenAccess{after, seen("work", 30, 1, "main")}, Wrong},
+		"a thread of the same function": {[]evidence.SeenAccess{after, seen("main", 30, 2, "main")}, Wrong},
+		"three accesses":                {[]evidence.SeenAccess{after, worker, after}, Wrong},
+	} {
+		c := evidence.Cause{Kind: evidence.CauseOrder, Site: test.accesses[0].Site, Interleaving: &evidence.Interleaving{Failing: test.accesses}}
+		if got := Judge(causes(c), &answer); got.Outcome != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestHeadlineOf(t *testing.T) {
 	first := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Proof: evidence.Replayed, Experiments: []evidence.Experiment{{Runs: 3}}}
 	c := causes(first, evidence.Cause{Kind: evidence.CauseUninitialised})
