@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/limit"
 	"diagnose/bench/truth/mutant"
 	"diagnose/bench/truth/score"
@@ -118,6 +119,9 @@ func parted(r *store.Result) string {
 }
 
 func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of int) error {
+	if way == ways.Turns && k.Class() != inject.Concurrency {
+		return nil
+	}
 	last, err := b.store.LoadResult(k.ID, way)
 	if err != nil || last != nil && last.Code.Hash == b.code.Hash {
 		return err
@@ -183,7 +187,7 @@ func (b *bench) diagnose(ctx context.Context, k *mutant.Kept, way ways.Way) (*st
 		r.Score, r.Headline = score.Judge(doc.Case, &k.Answer), score.HeadlineOf(doc.Case)
 		r.Compared, r.Parted = score.Parted(doc.Case, &k.Answer)
 	}
-	if way != ways.Recording && way != ways.Passing {
+	if way == ways.Core || way == ways.Agent {
 		return r, text, limit.Empty(dir) // cores are large
 	}
 	return r, text, nil

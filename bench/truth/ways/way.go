@@ -26,6 +26,8 @@ const (
 	Core      Way = "core"
 	Agent     Way = "agent"
 	Recording Way = "recording"
+	// Turns is a recording whose threads took turns, of programs with threads.
+	Turns Way = "turns"
 	// Passing is a recording, with recordings of runs that passed on other inputs.
 	Passing Way = "recording+passing"
 	// Kept is the recording of an earlier Recording, which is diagnosed again. It is not one of All.
@@ -33,7 +35,9 @@ const (
 )
 
 // All are the ways in the order of their cost.
-var All = []Way{Core, Agent, Recording, Passing}
+var All = []Way{Core, Agent, Recording, Turns, Passing}
+
+func (w Way) records() bool { return w == Recording || w == Turns }
 
 // Tool is the diagnose that is measured.
 type Tool struct {
@@ -76,7 +80,7 @@ func (t *Tool) Reproduce(ctx context.Context, way Way, p Program, dir string) (*
 		return t.reproduceWithPassing(ctx, p, dir)
 	}
 	attempts := p.Attempts
-	if way == Recording {
+	if way.records() {
 		attempts = 1 // record repeats the run itself
 	}
 	for range max(1, attempts) {
@@ -117,7 +121,7 @@ func (t *Tool) attempt(ctx context.Context, way Way, p Program, dir string) (_ *
 	if err != nil {
 		return nil, false, err
 	}
-	if way == Recording {
+	if way.records() {
 		f, err := recorded(filepath.Join(dir, "recordings"))
 		return f, false, err
 	}
@@ -140,8 +144,11 @@ func (t *Tool) command(way Way, p Program, dir string) limit.Command {
 		return c
 	case Agent:
 		options = []string{"run"}
-	case Recording:
+	case Recording, Turns:
 		options = []string{"record", "--output", filepath.Join(dir, "recordings")}
+		if way == Turns {
+			options = append(options, "--races=turns")
+		}
 		if p.Attempts > 1 {
 			// A run that hangs is recorded until the interrupt.
 			options = append(options, "--repeat", strconv.Itoa(p.Attempts), "--until-fail")

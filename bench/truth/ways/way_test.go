@@ -43,6 +43,16 @@ func TestReproduceRecording(t *testing.T) {
 	}
 }
 
+func TestReproduceTurns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "turns")
+	script := `[ "$4 $5 $6 $7 $8" = "--races=turns --repeat 3 --until-fail --" ] || exit 9
+` + recorder("p-0002-SIGSEGV")
+	f, err := tool(t, script).Reproduce(t.Context(), Turns, Program{Path: "/bin/true", Attempts: 3}, dir)
+	if err != nil || f == nil || filepath.Base(f.Recording) != "p-0002-SIGSEGV" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestReproducePassing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "recording")
 	p := Program{Path: "/bin/true", Passes: []source.Run{{Args: []string{"a"}}, {Args: []string{"b"}}}}
