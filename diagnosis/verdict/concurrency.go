@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"diagnose/delta"
 	"diagnose/evidence"
@@ -16,7 +17,9 @@ import (
 const (
 	// mostTried is how many candidates are put to the test, mostReported how many
 	// are told of when none of them passes it.
-	mostTried    = 8
+	mostTried = 8
+	// mostAlike is how many are of those that the same code makes, on one object after the other, if the failure stays without each.
+	mostAlike    = 2
 	mostReported = 3
 )
 
@@ -246,6 +249,8 @@ type tested struct {
 	unreached *seenHit
 	// rivals are what unrelated candidates are of that help as well.
 	rivals []string
+	// along are other variables whose accesses every change of the order moved as well.
+	along []string
 	// doubtful: what an experiment showed speaks against it, without deciding it.
 	doubtful bool
 	// unsettled: the failure came without the signal, which leaves the order as it was.
@@ -293,6 +298,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 	var best *tested
 	strongest := saysOrder
 	tried := map[*patterns.Candidate]*tested{}
+	refuted := map[string]int{} // by code
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
 		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
@@ -303,11 +309,17 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if best != nil && !best.apart && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
 			continue
 		}
+		code := r.codeOf(c)
+		if refuted[code] == mostAlike {
+			continue
+		}
 		t, err := r.test(c)
 		if err != nil {
 			return nil, err
 		}
-		tried[c] = t
+		if tried[c] = t; t.refuted {
+			refuted[code]++
+		}
 		switch says := t.says(); {
 		case says == saysMost:
 			r.final = true
@@ -358,6 +370,18 @@ func (r *race) try() ([]evidence.Cause, error) {
 		leadOf(&causes[i], open[i].candidate, r.found.Seen)
 	}
 	return causes, err
+}
+
+// codeOf is equal for candidates that the same code makes, whichever objects it accesses.
+func (r *race) codeOf(c *patterns.Candidate) string {
+	log, code := r.failing[c.Run].log, []string{string(c.Pattern)}
+	for _, i := range c.Accesses {
+		code = append(code, log.Contexts[log.Accesses[i].Context].Key)
+	}
+	for _, i := range c.Acquisitions {
+		code = append(code, log.Contexts[log.Acquisitions[i].Context].Key)
+	}
+	return strings.Join(code, " | ")
 }
 
 // mostByChance is the probability up to which no chance is seen in how an order separates the runs that fail from those that pass.
@@ -411,9 +435,14 @@ func (r *race) undecided(list []*tested) {
 }
 
 // contradicted reports that the failure came without an interleaving as well: it is
-// cured one way round only, so it is not what interrupts that counts.
+// cured one way round only, so it is not what interrupts that counts. That of two variables
+// may then be a bystander's: to keep a thread back for so long changes all that it does, as
+// it may where other accesses were moved along.
 func (r *race) contradicted(t *tested) bool {
 	c := t.candidate
+	if oneWay := t.cured && t.cures < 2 && !(t.forced && t.passes); c.Pattern == evidence.PatternPair && (oneWay || len(t.along) > 0) {
+		return r.kindOf(c) == evidence.CauseAtomicity
+	}
 	if !t.stayed || len(c.Accesses) < 3 || r.kindOf(c) != evidence.CauseAtomicity {
 		return false
 	}
@@ -514,6 +543,9 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 	}
 	t.cured = (t.cured || t.forced && t.passes) && r.recordedAgain().Agrees()
 	t.refuted = !t.cured && (t.stayed || t.doubtful)
+	if t.cured && c.Pattern == evidence.PatternPair {
+		t.along = movedAlong(r.failing[c.Run].log, c.Accesses)
+	}
 	if t.cured && !r.contradicted(t) {
 		for i := range t.experiments {
 			if e := &t.experiments[i]; !e.Expect && !e.Agrees() && e.Undecided == "" {

@@ -16,7 +16,7 @@ import (
 // report makes a cause of a candidate, with the accesses in full.
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
-	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: t.rivals, Proof: evidence.Replayed}
+	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: append(t.along, t.rivals...), Proof: evidence.Replayed}
 	if t.cured && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
 		if others := r.movedWith(c); len(others) > 0 {
 			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
@@ -25,6 +25,8 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
+	} else if c.Pattern == evidence.PatternPair && r.contradicted(t) {
+		out.Open = evidence.OpenUntested
 	}
 	i := &evidence.Interleaving{
 		Pattern: c.Pattern, Variables: c.Variables, Missing: c.Missing, Instead: insteadText(c),
