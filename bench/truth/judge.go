@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"diagnose/bench/truth/inject"
 	"diagnose/bench/truth/limit"
 	"diagnose/bench/truth/mutant"
 	"diagnose/bench/truth/score"
@@ -119,7 +118,7 @@ func parted(r *store.Result) string {
 }
 
 func (b *bench) judgeIn(ctx context.Context, k *mutant.Kept, way ways.Way, i, of int) error {
-	if way == ways.Turns && k.Class() != inject.Concurrency {
+	if way == ways.Turns && k.Attempts() == 1 { // it has no threads
 		return nil
 	}
 	last, err := b.store.LoadResult(k.ID, way)

@@ -25,6 +25,8 @@
 #define DG_LOCKSTEP_APART 16u       /* so many apart */
 #define DG_LOCKSTEP_APART_OCTAVES 5u
 #define DG_LOCKSTEP_CREATION 15000u /* ns that it takes to create a thread without a recorder */
+#define DG_LOCKSTEP_CALL 1000u      /* and that a short system call takes */
+#define DG_LOCKSTEP_CALL_OURS 30000u /* what the recorder adds to a call at most */
 
 static uint32_t dg_lockstep_left;  /* turns */
 static uint64_t dg_lockstep_slack; /* of this turn; ns */
@@ -164,4 +166,16 @@ static void dg_lockstep_created(void)
 {
 	if (dg_lockstep_clocks() && dg_turns_since() > DG_LOCKSTEP_CREATION)
 		dg_turns_began = DG_HUNT->clock - DG_LOCKSTEP_CREATION;
+}
+
+/* The same, of the system call that it entered the engine for. */
+static void dg_lockstep_called(void)
+{
+	uint64_t ours;
+
+	if (!dg_lockstep_clocks() || dg_turns_since() <= DG_LOCKSTEP_CALL)
+		return;
+	ours = dg_least(dg_turns_since() - DG_LOCKSTEP_CALL, DG_LOCKSTEP_CALL_OURS);
+	dg_turns_ran += ours;
+	dg_turns_began += ours;
 }

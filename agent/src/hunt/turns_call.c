@@ -94,6 +94,7 @@ static void dg_turns_system_call(struct dg_frame *f, const struct dg_call *c)
 {
 	struct dg_hunt_thread *x = dg_hunt_of(dg_me);
 
+	dg_lockstep_enters();
 	if (dg_live > 1 && dg_turns_gives_way(c))
 		x->vain = DG_HUNT_VAIN;
 	if (dg_hunt_interacts(c))
@@ -107,5 +108,6 @@ static void dg_turns_system_call(struct dg_frame *f, const struct dg_call *c)
 		x->leaves = false;
 		x->call = NULL;
 	}
+	dg_lockstep_called();
 	dg_hunt_goes_on(dg_me);
 }
