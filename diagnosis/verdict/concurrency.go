@@ -374,12 +374,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 
 // codeOf is equal for candidates that the same code makes, whichever objects it accesses.
 func (r *race) codeOf(c *patterns.Candidate) string {
-	log, code := r.failing[c.Run].log, []string{string(c.Pattern)}
-	for _, i := range c.Accesses {
-		code = append(code, log.Contexts[log.Accesses[i].Context].Key)
-	}
-	for _, i := range c.Acquisitions {
-		code = append(code, log.Contexts[log.Acquisitions[i].Context].Key)
+	code := []string{string(c.Pattern)}
+	for _, x := range r.contextsOf(c) {
+		code = append(code, x.Key)
 	}
 	return strings.Join(code, " | ")
 }

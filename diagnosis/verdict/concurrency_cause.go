@@ -16,7 +16,7 @@ import (
 // report makes a cause of a candidate, with the accesses in full.
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
-	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: append(t.along, t.rivals...), Proof: evidence.Replayed}
+	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: slices.Concat(t.along, t.rivals), Proof: evidence.Replayed}
 	if t.cured && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
 		if others := r.movedWith(c); len(others) > 0 {
 			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
@@ -301,15 +301,23 @@ func namesText(names []string) string { return strings.Join(names, " and ") }
 
 // placesText is where the accesses of a candidate are, or a ring's locks are taken.
 func (r *race) placesText(c *patterns.Candidate) string {
-	log := r.failing[c.Run].log
 	var parts []string
-	for _, i := range c.Accesses {
-		parts = append(parts, delta.SiteText(&log.Contexts[log.Accesses[i].Context]))
-	}
-	for _, i := range c.Acquisitions {
-		parts = append(parts, delta.SiteText(&log.Contexts[log.Acquisitions[i].Context]))
+	for _, x := range r.contextsOf(c) {
+		parts = append(parts, delta.SiteText(x))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// contextsOf is the code of a candidate's accesses, or acquisitions.
+func (r *race) contextsOf(c *patterns.Candidate) (list []*evidence.Context) {
+	log := r.failing[c.Run].log
+	for _, i := range c.Accesses {
+		list = append(list, &log.Contexts[log.Accesses[i].Context])
+	}
+	for _, i := range c.Acquisitions {
+		list = append(list, &log.Contexts[log.Acquisitions[i].Context])
+	}
+	return list
 }
 
 // summaryOf is the cause in a sentence.

@@ -34,17 +34,17 @@ func movedBy(log *evidence.AccessLog, held, free *side, but map[int32]bool) (lis
 		variable int32
 		offset   uint32
 	}
-	read, written := map[word]bool{}, map[word]bool{}
+	accessed, written := map[word]bool{}, map[word]bool{}
 	for i := range log.Accesses {
 		a := &log.Accesses[i]
 		w := word{a.Variable, a.Offset}
 		switch {
 		case but[a.Variable]:
 		case a.Thread == held.thread && a.Ordinal >= held.from:
-			read[w] = true
+			accessed[w] = true
 			written[w] = written[w] || a.Kind != evidence.CodeRead
 		case a.Thread == free.thread && a.Ordinal <= free.until:
-			if written[w] || read[w] && a.Kind != evidence.CodeRead {
+			if written[w] || accessed[w] && a.Kind != evidence.CodeRead {
 				list = append(list, log.Variables[a.Variable].Name)
 			}
 		}

@@ -70,9 +70,9 @@ static void dg_turns_untraced(struct dg_rthread *me, const struct dg_ucontext *u
 /* There is one more thread, which the calling one is about to create; and it has been. */
 static void dg_turns_more(void);
 static void dg_lockstep_created(void);
+/* hunt/lockstep.c has what these say. */
 static void dg_lockstep_enters(void);
 static void dg_lockstep_called(void);
-/* hunt/lockstep.c has what these say. */
 static void dg_lockstep_start(void);
 static bool dg_lockstep_on(void);
 static bool dg_lockstep_due(void);

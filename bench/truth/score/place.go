@@ -58,8 +58,8 @@ func (t target) unsignalled(variable string) bool {
 	return name != "" && (variable == name || strings.HasSuffix(variable, "."+name) || strings.HasSuffix(variable, ">"+name))
 }
 
-// unjoined reports whether an order is of what the function did after the wait for a thread that was taken out, and of a thread that it
-// made: nothing is left in the code but that.
+// unjoined reports whether an order is of what the function did after the place of the wait that was taken out, and of what another thread did later:
+// nothing is left in the code but that.
 func (t target) unjoined(i *evidence.Interleaving) bool {
 	p := t.answer.Unjoined
 	if p == nil || i == nil || len(i.Failing) != 2 {
