@@ -1,0 +1,174 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+
+	"diagnose/evidence"
+	"diagnose/patterns"
+	"diagnose/replay"
+)
+
+// test makes the experiments on a candidate. The first look is one replay each.
+func (r *race) test(c *patterns.Candidate) (*tested, error) {
+	if interrupts(c, r.failing[c.Run].log) {
+		return r.testInterruption(c)
+	}
+	if r.missed(c) {
+		return r.testMissed(c)
+	}
+	if r.early(c) {
+		return r.testEarly(c)
+	}
+	t := &tested{candidate: c}
+	if c.Stored {
+		t.rivals = slices.Clone(c.Variables) // the store of the value explains the failure as well
+	}
+	if t.needless = r.passesBefore(c); t.needless {
+		return t, nil
+	}
+	var passing *run
+	if c.PassingRun >= 0 && c.PassingRun < len(r.passing) {
+		passing = r.run(&r.passing[c.PassingRun])
+	}
+	orders, err := plan(c, r.run(&r.failing[c.Run]), passing)
+	if err != nil {
+		t.experiments = append(t.experiments, evidence.Experiment{What: "another order", Undecided: err.Error()})
+		return t, r.halted()
+	}
+	if !r.asLogged(c) {
+		r.limit(evidence.Limit{Code: evidence.LimitContradictedOrder, Pattern: c.Pattern, Names: c.Variables, Place: r.placesText(c)})
+		t.unlogged = true
+		return t, r.halted()
+	}
+	t.experiments = append(t.experiments, *r.recordedAgain())
+	for _, o := range orders {
+		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
+			continue // both ways to change the order left the failure
+		}
+		e, made := r.make(c, o, 1)
+		if made && e.Agrees() {
+			e, _ = r.make(c, o, r.Replays)
+		}
+		r.judge(t, o, e)
+		if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
+			return nil, err
+		}
+	}
+	t.cured = (t.cured || t.forced && t.passes) && r.recordedAgain().Agrees()
+	t.refuted = !t.cured && (t.stayed || t.doubtful)
+	if t.cured && c.Pattern == evidence.PatternPair {
+		t.along = movedAlong(r.failing[c.Run].log, c.Accesses)
+	}
+	if t.cured && !r.contradicted(t) {
+		for i := range t.experiments {
+			if e := &t.experiments[i]; !e.Expect && !e.Agrees() && e.Undecided == "" {
+				e.Undecided = otherWay
+			}
+		}
+	}
+	return t, nil
+}
+
+// recordedAgain is the recorded run as it was.
+func (r *race) recordedAgain() *evidence.Experiment {
+	e := r.unchanged(r.failing[0].rec)
+	return &e
+}
+
+// halted is why the search cannot continue, other than by its bound of time.
+func (r *race) halted() error {
+	if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
+		return err
+	}
+	return nil
+}
+
+// judge adds an experiment to what is known of a candidate.
+func (r *race) judge(t *tested, o order, e evidence.Experiment) {
+	if !e.Expect && e.Agrees() && e.End != nil && e.End.Kind == evidence.RunEndSignal {
+		e.Undecided = "another failure came instead"
+	}
+	agrees, decided := e.Agrees(), e.Undecided == ""
+	switch {
+	case o.control:
+		t.passes, t.doubtful = agrees, t.doubtful || decided && !agrees
+	case o.expect:
+		t.forced = agrees
+		if !agrees && decided {
+			t.doubtful = true
+			e.Undecided = "the order alone may not be enough in that run"
+		}
+	case agrees:
+		t.cured = true
+		t.cures++
+	case t.cured && (decided || e.Failed > 0):
+		t.onlyBehind = t.onlyBehind || o.first
+		if decided {
+			e.Undecided = otherWay
+		}
+	case decided:
+		t.stayed = true
+	}
+	t.experiments = append(t.experiments, e)
+}
+
+// make replays in an order, so many times.
+func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experiment, bool) {
+	t := &r.failing[c.Run]
+	if !o.failing {
+		t = &r.passing[c.PassingRun]
+	}
+	opts := replay.FreeRequest{}
+	if len(o.holds) > 0 {
+		schedule, err := t.rec.Log.Schedule()
+		if len(schedule) == 0 {
+			return evidence.Experiment{What: o.what, Expect: o.expect, Undecided: fmt.Sprintf("the recorded order: %v", err)}, false
+		}
+		for _, h := range o.holds {
+			schedule = replay.Reorder(schedule, h)
+		}
+		opts.Schedule = schedule
+	}
+	w := *r.work
+	w.Replays = times
+	var states []orderState
+	guard, turned := r.guardOf(c), true
+	e := w.repeat(o.what, o.expect, func() trial {
+		once := opts
+		var look *orderLook
+		if o.failing {
+			look = r.look(c)
+			once.Breaks = look.breaks()
+		}
+		out := w.once(t.rec, once, o.expect)
+		states = append(states, look.state(out.unbroken))
+		turned = turned && guard.turned(look, out.unbroken)
+		return out
+	})
+	e.Control = o.control
+	if o.failing && !o.expect {
+		notRemoved(&e, states)
+	}
+	if turned && e.Check != nil && e.Check.Again == 0 {
+		e.Check.Guard = namesText(c.Variables)
+	}
+	return e, true
+}
+
+// notRemoved says of an experiment why it decides nothing about an order, by what became of that in its
+// replays. Where the failure stayed the order has to have been another: what is ruled out has no part
+// in the failure.
+func notRemoved(e *evidence.Experiment, states []orderState) {
+	if e.Undecided != "" || e.Runs == 0 {
+		return
+	}
+	for _, s := range states {
+		switch {
+		case e.Failed == 0 && s == orderKept:
+			e.Undecided = evidence.Say(keptAllTheSame)
+		case e.Failed > 0 && s != orderRemoved:
+			e.Undecided = evidence.Say(notSeenToBeOther)
+		}
+	}
+}
