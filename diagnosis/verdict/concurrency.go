@@ -308,7 +308,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 		if best != nil && !best.apart && !r.contradicted(best) && (len(c.Accesses) < 3 || c.Apart || c.Score < best.candidate.Score) {
 			continue
 		}
-		code := r.codeOf(c)
+		code := codeOf(r.failing[c.Run].log, c)
 		if refuted[code] == mostAlike {
 			continue
 		}
@@ -372,9 +372,9 @@ func (r *race) try() ([]evidence.Cause, error) {
 }
 
 // codeOf is equal for candidates that the same code makes, whichever objects it accesses.
-func (r *race) codeOf(c *patterns.Candidate) string {
+func codeOf(log *evidence.AccessLog, c *patterns.Candidate) string {
 	code := []string{string(c.Pattern)}
-	for _, x := range r.contextsOf(c) {
+	for _, x := range contextsOf(log, c) {
 		code = append(code, x.Key)
 	}
 	return strings.Join(code, " | ")

@@ -302,15 +302,14 @@ func namesText(names []string) string { return strings.Join(names, " and ") }
 // placesText is where the accesses of a candidate are, or a ring's locks are taken.
 func (r *race) placesText(c *patterns.Candidate) string {
 	var parts []string
-	for _, x := range r.contextsOf(c) {
+	for _, x := range contextsOf(r.failing[c.Run].log, c) {
 		parts = append(parts, delta.SiteText(x))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // contextsOf is the code of a candidate's accesses, or acquisitions.
-func (r *race) contextsOf(c *patterns.Candidate) (list []*evidence.Context) {
-	log := r.failing[c.Run].log
+func contextsOf(log *evidence.AccessLog, c *patterns.Candidate) (list []*evidence.Context) {
 	for _, i := range c.Accesses {
 		list = append(list, &log.Contexts[log.Accesses[i].Context])
 	}
