@@ -27,7 +27,7 @@ func framesOf(p *image.Process, t *image.Thread) []*value.Frame {
 	unwind.New(p).Visit(p, &t.Registers, mostFrames, func(f *unwind.Frame) bool {
 		frame := &value.Frame{Process: p, Thread: t, Module: p.ModuleAt(f.PC()), Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
 		if n := len(list); n > 0 {
-			list[n-1].Caller = frame
+			list[n-1].CalledBy(frame)
 		}
 		list = append(list, frame)
 		return true

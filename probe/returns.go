@@ -209,7 +209,7 @@ func (r *run) returnedTo(x *stop, pc evidence.Addr) error {
 			continue
 		}
 		if frame == nil {
-			frame = frameAt(x.memory, r.unwinder, &r.thread)
+			frame = r.frameAt(x.memory)
 		}
 		r.call = c.number
 		for _, i := range c.places {

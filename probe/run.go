@@ -25,7 +25,7 @@ import (
 func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) {
 	started := time.Now()
 	o := &rec.Manifest.Outcome
-	r := &run{ctx: ctx, q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}, code: newCodeRun(q)}
+	r := &run{ctx: ctx, q: q, rec: rec, log: &Log{Recording: filepath.Base(rec.Dir), Failed: !o.Passed()}, asked: map[askedKey]*asked{}, frames: map[evidence.Addr]frameRule{}, code: newCodeRun(q)}
 	if q.Image.Files == nil {
 		files := image.NewFiles()
 		defer files.Close()
@@ -74,9 +74,11 @@ type run struct {
 	loads    int
 	asked    map[askedKey]*asked
 	thread   image.Thread
-	code     *codeRun
-	returns  returns
-	rows     atomic.Int64 // also read by progress
+	// frames are those of the instructions of process that were asked for.
+	frames  map[evidence.Addr]frameRule
+	code    *codeRun
+	returns returns
+	rows    atomic.Int64 // also read by progress
 	// rules are those of the places whose arrivals are handled in the process.
 	rules map[evidence.Addr]*replay.Rule
 	// targets has for each target of a trace of writes its place.
@@ -210,6 +212,7 @@ func (r *run) close() {
 		r.process = nil
 	}
 	clear(r.asked)
+	clear(r.frames)
 	r.code.fileScope = nil
 }
 
@@ -284,7 +287,7 @@ func (r *run) arrived(a *replay.Arrival) error {
 			r.call = r.calls
 		}
 		if frame == nil {
-			frame = frameAt(x.memory, r.unwinder, &r.thread)
+			frame = r.frameAt(x.memory)
 		}
 		if r.log.Places[i].Kind == KindCode {
 			if err := r.runCode(x, i, r.ask(i, pc), frame); err != nil {

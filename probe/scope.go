@@ -156,18 +156,49 @@ func (m *memory) ReadMemory(addr evidence.Addr, p []byte) (int, error) {
 	return m.Process.ReadMemory(addr, p) // as much as there is, and why there is no more
 }
 
-// frameAt is the frame of a thread's next instruction. Callers are found for arguments that the frame has lost.
-func frameAt(m *memory, u *unwind.Unwinder, t *image.Thread) *value.Frame {
+// frameAt is the frame of a thread's next instruction. Its callers, which give arguments that the frame has lost, are found when asked for.
+func (r *run) frameAt(m *memory) *value.Frame {
+	pc := r.thread.Registers.PC()
+	rule, known := r.frames[pc]
+	if !known {
+		rule.base, rule.offset, rule.known = r.unwinder.FrameAddress(pc)
+		r.frames[pc] = rule
+	}
+	base, has := r.thread.Registers.Get(rule.base)
+	module := m.ModuleAt(pc)
+	if !rule.known || !has || module == nil {
+		return r.frameOf(m, 0)
+	}
+	return &value.Frame{Process: m.Process, Thread: &r.thread, Module: module, Registers: r.thread.Registers, CFA: evidence.Addr(base + uint64(rule.offset)),
+		Lookup: image.AtInstruction, Memory: m, Caller: func() *value.Frame { return r.frameOf(m, 1) }}
+}
+
+// frameRule says where the canonical frame address of the innermost frame at an instruction is: at an offset of a register.
+type frameRule struct {
+	base   image.Register
+	offset int64
+	known  bool
+}
+
+// frameOf is the frame of a call of the thread; 0 is the innermost one, 1 its caller.
+func (r *run) frameOf(m *memory, number int) *value.Frame {
 	const frames = 4
-	var first *value.Frame
-	link := &first
-	u.Visit(m, &t.Registers, frames, func(f *unwind.Frame) bool {
+	var first, inner *value.Frame
+	r.unwinder.Visit(m, &r.thread.Registers, frames, func(f *unwind.Frame) bool {
 		module := m.ModuleAt(f.PC())
 		if module == nil {
 			return false
 		}
-		frame := &value.Frame{Process: m.Process, Thread: t, Module: module, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup, Memory: m}
-		*link, link = frame, &frame.Caller
+		if number--; number >= 0 {
+			return true
+		}
+		frame := &value.Frame{Process: m.Process, Thread: &r.thread, Module: module, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup, Memory: m}
+		if inner == nil {
+			first = frame
+		} else {
+			inner.CalledBy(frame)
+		}
+		inner = frame
 		return true
 	})
 	return first

@@ -42,7 +42,7 @@ func crashed(t *testing.T, p crashtest.Program) (exe, core string, scopes []scop
 		frames[i] = value.Frame{Process: process, Thread: thread, Module: process.ModuleAt(f.PC()),
 			Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
 		if i+1 < len(frames) {
-			frames[i].Caller = &frames[i+1]
+			frames[i].CalledBy(&frames[i+1])
 		}
 	}
 	for i := range frames {

@@ -20,7 +20,10 @@ func (e *evaluator) entryValue(block []byte) (uint64, error) {
 	lost := func(why string) error {
 		return optimizedOut(fmt.Sprintf("it was passed in %s, and %s", registerName(number), why))
 	}
-	caller := e.frame.Caller
+	var caller *Frame
+	if e.frame.Caller != nil {
+		caller = e.frame.Caller()
+	}
 	if caller == nil || caller.Module == nil {
 		return 0, lost("the caller is not known")
 	}

@@ -10,8 +10,7 @@ const mostCallers = 3
 
 // FrameIn is the context in which the variables of frame i of a thread are read; nil: its code is in no object.
 func FrameIn(p *image.Process, t *image.Thread, frames []unwind.Frame, i int) *Frame {
-	var first *Frame
-	link := &first
+	var first, inner *Frame
 	for k := i; k < min(i+1+mostCallers, len(frames)); k++ {
 		f := &frames[k]
 		m := p.ModuleAt(f.PC())
@@ -19,7 +18,12 @@ func FrameIn(p *image.Process, t *image.Thread, frames []unwind.Frame, i int) *F
 			break
 		}
 		frame := &Frame{Process: p, Thread: t, Module: m, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-		*link, link = frame, &frame.Caller
+		if inner == nil {
+			first = frame
+		} else {
+			inner.CalledBy(frame)
+		}
+		inner = frame
 	}
 	return first
 }

@@ -113,7 +113,7 @@ func FuzzLocation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expr, base []byte) {
 		frame := &Frame{Memory: &fakeMemory{ranges: map[evidence.Addr][]byte{0x7000: words(11, 22, 33, 0x7008)}},
-			CFA: 0x7010, Module: &image.Module{Bias: 0x6000}, Caller: &Frame{}}
+			CFA: 0x7010, Module: &image.Module{Bias: 0x6000}, Caller: func() *Frame { return &Frame{} }}
 		frame.Registers.Set(image.RBX, 77)
 		frame.Registers.Set(image.RBP, 0x7000)
 		frame.Registers.Vector = &image.VectorState{}

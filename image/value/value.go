@@ -17,8 +17,8 @@ type Frame struct {
 	CFA       evidence.Addr
 	// Lookup says whether the pc is a return address.
 	Lookup image.Lookup
-	// Caller resolves DW_OP_entry_value; nil when the caller is not known.
-	Caller *Frame
+	// Caller returns the frame that resolves DW_OP_entry_value; nil, as its result may be, when the caller is not known.
+	Caller func() *Frame
 
 	// Memory, if set, is read in place of the process's.
 	Memory image.Memory
@@ -36,6 +36,9 @@ func (f *Frame) readable() image.Memory {
 	}
 	return f.Process
 }
+
+// CalledBy sets the caller of a frame.
+func (f *Frame) CalledBy(caller *Frame) { f.Caller = func() *Frame { return caller } }
 
 // Options bounds the output. A zero field takes its value from Defaults.
 type Options struct {
