@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"diagnose/probe"
 	"diagnose/replay/record"
 )
@@ -13,11 +15,17 @@ import (
 // handled.
 func bothWays(t *testing.T, rec *record.Recording, q probe.Question) uint64 {
 	t.Helper()
+	return compared(t, rec, q).Replay.Handled
+}
+
+// compared is bothWays, and returns the answer by code in the process.
+func compared(t *testing.T, rec *record.Recording, q probe.Question) *probe.Log {
+	t.Helper()
 	fast := ask(t, rec, q)
 	q.Stops = true
 	slow := ask(t, rec, q)
-	if slow.Replay.Handled != 0 {
-		t.Fatalf("%d arrivals were handled without stops", slow.Replay.Handled)
+	if slow.Replay.Handled != 0 || slow.Replay.Asked != 0 {
+		t.Fatalf("%d arrivals were handled without stops, %d asked", slow.Replay.Handled, slow.Replay.Asked)
 	}
 	if fast.Arrivals != slow.Arrivals || fast.Held != slow.Held || fast.Undecided != slow.Undecided || !reflect.DeepEqual(fast.Reason, slow.Reason) {
 		t.Errorf("%+v: %d arrivals, %d held, %d undecided (%v); by stops %d, %d, %d (%v)", q, fast.Arrivals, fast.Held, fast.Undecided, fast.Reason,
@@ -36,7 +44,34 @@ func bothWays(t *testing.T, rec *record.Recording, q probe.Question) uint64 {
 			t.Fatalf("%+v: row %d\n%+v\nby stops\n%+v", q, i, fast.Rows[i], slow.Rows[i])
 		}
 	}
-	return fast.Replay.Handled
+	return fast
+}
+
+// TestAsked: threads that wait in their code for the answer have the same rows as stops.
+func TestAsked(t *testing.T) {
+	var may unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil || may.Count() < 2 {
+		t.Skip("threads only wait for answers where there are two processors: ", err)
+	}
+	for _, b := range builds {
+		t.Run(b.compiler+b.level, func(t *testing.T) {
+			rec := recorded(t, source, "SIGABRT", b.compiler, b.level)
+			at := marked(t, "PUSHED")
+			for _, q := range []probe.Question{
+				{Calls: []string{"mix"}, Print: []string{"n", "n + 0.5", "mixed"}, If: "n / 3.0 > 10", Most: 2000},
+				{Calls: []string{"weigh", "push", "fold"}, Print: []string{"jobs", "*jobs.head"}, If: "jobs.head"},
+				{Calls: []string{"weigh"}, Print: []string{"key", "factor", "factor * key"}, Stack: true},
+				{Lines: []string{at}, Print: []string{"*q", "*item", "item->key * 1.5"}, Stack: true, Thread: 3},
+				{Calls: []string{"weigh"}, Print: []string{"factor * 2"}, Most: 7},
+				{Calls: []string{"mix"}, Print: []string{"n * 1.0"}, If: "n > 100.5", Most: 1},
+				{Calls: []string{"push", "weigh"}, Print: []string{"jobs"}, Syscalls: []string{"write"}, Signals: true, Verify: true},
+			} {
+				if log := compared(t, rec, q); log.Replay.Asked == 0 || len(log.Rows) == 0 {
+					t.Errorf("%+v: %d rows, no thread has asked at %d arrivals", q, len(log.Rows), log.Arrivals)
+				}
+			}
+		})
+	}
 }
 
 // TestBothWays: what code in the process handles has the same rows as stops have.

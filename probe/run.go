@@ -42,7 +42,7 @@ func Ask(ctx context.Context, rec *record.Recording, q *Question) (*Log, error) 
 	defer r.close()
 	request := replay.ProbeRequest{Verify: q.Verify,
 		Common: replay.Common{Image: q.Image, Hooks: r.hooks, Unnamed: true, Progress: r.progress},
-		Probing: replay.Probing{Copies: len(q.Code) > 0, At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived,
+		Probing: replay.Probing{Copies: len(q.Code) > 0, Asks: !q.Stops, At: r.instructions(), Files: r.files, Begin: r.begin, OnArrival: r.arrived,
 			Rules: r.rules, OnLogged: r.logged, OnCounted: r.counted, Room: r.room}}
 	var err error
 	r.log.Replay, err = replay.Run(ctx, rec, request)

@@ -24,8 +24,8 @@ type Watch = tracee.Watch
 
 // Arrival is a stop of a thread at an instruction of a ProbeRequest.
 type Arrival struct {
-	// Stopped is the process. Only the thread is stopped until its Process or Stack is asked for;
-	// the others wait for the right to run.
+	// Stopped is the process. Only the thread is stopped, or waits in its code for the answer (Probing.Asks), until its Process or Stack is
+	// asked for; the others wait for the right to run.
 	*Stopped
 }
 

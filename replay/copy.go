@@ -54,6 +54,9 @@ func (s *Stopped) Copy(thread uint32) (*Copy, error) {
 	if control.Free != agent.FreeMay {
 		return nil, &NoCheckpointError{Why: "the library that recorded the program cannot leave its log: record it again"}
 	}
+	if s.question != nil {
+		of.probing.copied() // the next hits will make copies, too
+	}
 	if err := s.stopOthers(); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,15 @@ import (
 // loop handles the process's stops until the replay is over.
 func (c *controller) loop() error {
 	for c.end == nil {
-		stop, err := ptrace.Wait()
+		stop, found, err := c.probing.next()
 		if errors.Is(err, unix.ECHILD) {
 			return c.Gone(nil)
 		}
 		if err != nil {
 			return err
+		}
+		if !found {
+			continue
 		}
 		if err := c.serveStop(stop); err != nil {
 			return err

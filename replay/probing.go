@@ -2,6 +2,8 @@ package replay
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -12,14 +14,18 @@ import (
 
 // probing is the part of the controller for a ProbeRequest.
 type probing struct {
-	c      *controller
-	asked  *Probing
-	points *tracepoint.Tracepoints
+	c       *controller
+	request *Probing
+	points  *tracepoint.Tracepoints
 	// arrivals counts the stops, handled the arrivals that rules have handled; counts has those of each thread at each pc since its last event.
 	arrivals, handled uint64
 	counts            map[uint32]*arrivalCounts
 	// allStopped: no thread runs while the entries of rules are reported.
 	allStopped bool
+	// asked are the arrivals that took no stop. asking: the tool is on another processor than the process, and answers questions.
+	// copies: hits make copies of the process.
+	asked          uint64
+	asking, copies bool
 	// loads counts the requests of the engine that report loaded objects.
 	loads int
 }
@@ -34,7 +40,7 @@ func newProbing(c *controller, asked *Probing) *probing {
 	if asked.Begin != nil {
 		asked.Begin()
 	}
-	return &probing{c: c, asked: asked, counts: map[uint32]*arrivalCounts{}}
+	return &probing{c: c, request: asked, counts: map[uint32]*arrivalCounts{}}
 }
 
 // install puts the tracepoints at instructions whose objects are loaded now.
@@ -44,7 +50,7 @@ func (p *probing) install(t *tracee.Thread, s *tracee.SignalStop) error {
 	}
 	if p.points == nil {
 		p.c.Pin() // a stop costs half as much on one processor
-		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.asked.At, p.asked.Files, p.asked.Rules)
+		p.points = tracepoint.New(p.c.Process, p.c.Stage(), p.c.placer, p, p.request.At, p.request.Files, p.request.Rules, p.request.Asks)
 		p.c.watch.handled.Store(p.points)
 	}
 	p.loads++
@@ -53,6 +59,7 @@ func (p *probing) install(t *tracee.Thread, s *tracee.SignalStop) error {
 	if err := p.points.Install(t); err != nil {
 		return err
 	}
+	p.chooseWay()
 	regs, err := ptrace.GetRegisters(t.TID)
 	s.Regs.Gs_base = regs.Gs_base
 	return err
@@ -87,7 +94,7 @@ func (p *probing) close() {
 func (p *probing) Logged(e *tracepoint.Entry, t *tracee.Thread) error {
 	s := &Stopped{c: p.c, thread: t, alone: !p.allStopped}
 	defer s.close()
-	err := p.asked.OnLogged(s, e)
+	err := p.request.OnLogged(s, e)
 	if !errors.Is(err, ErrEnough) || t == nil {
 		return err
 	}
@@ -106,15 +113,15 @@ func (p *probing) enough(t *tracee.Thread) error {
 // Counted implements tracepoint.Replay.
 func (p *probing) Counted(pc evidence.Addr, thread uint32, arrivals uint64) {
 	p.handled += arrivals
-	p.asked.OnCounted(pc, thread, arrivals)
+	p.request.OnCounted(pc, thread, arrivals)
 }
 
 // Room implements tracepoint.Replay.
 func (p *probing) Room() uint64 {
-	if p.asked.Room == nil {
+	if p.request.Room == nil {
 		return ^uint64(0)
 	}
-	return max(p.asked.Room(), 1)
+	return max(p.request.Room(), 1)
 }
 
 func (p *probing) handleSignal(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
@@ -138,13 +145,16 @@ func (p *probing) finish(r *Result) error {
 	if err := errors.Join(p.drain(), p.points.Finish()); err != nil {
 		return err
 	}
-	r.Arrivals, r.Handled, r.Ruled = p.arrivals+p.handled, p.handled, p.points.Ruled()
+	r.Arrivals, r.Handled, r.Asked, r.Ruled = p.arrivals+p.handled, p.handled, p.asked, p.points.Ruled()
 	r.Moved, r.Trapped, r.Unreachable = p.points.Installed()
 	if p.points == nil {
-		r.Unreachable = p.asked.At
+		r.Unreachable = p.request.At
 	}
 	return nil
 }
+
+// Stopped counts the arrivals at which a thread was stopped.
+func (r *Result) Stopped() uint64 { return r.Arrivals - r.Handled - r.Asked }
 
 // Over implements tracepoint.Replay.
 func (p *probing) Over() bool { return p.c.end != nil }
@@ -167,25 +177,121 @@ func (p *probing) HandleStop(stop ptrace.Stop) error {
 
 // Arrived implements tracepoint.Replay.
 func (p *probing) Arrived(t *tracee.Thread, regs *ptrace.Registers) error {
-	c := p.c
-	c.watch.hits.Add(1)
-	c.watch.pause()
-	defer c.watch.resume()
-	p.arrivals++
-	a := &Arrival{Stopped: &Stopped{c: c, thread: t, regs: regs, alone: true}}
+	if p.asking && !p.points.Asks() { // a stop was needed at an instruction, so there are more
+		p.chooseWay()
+	}
+	a := p.arrival(t, regs)
+	defer p.c.watch.resume()
 	defer a.close()
-	a.Moment.PC = evidence.Addr(regs.Rip)
 	if err := p.locate(a, t); err != nil {
 		return err
 	}
-	if p.asked.OnArrival == nil {
+	return p.onArrival(a)
+}
+
+// Asked implements tracepoint.Replay.
+func (p *probing) Asked(q *tracepoint.Question) error {
+	c := p.c
+	t := c.Threads[q.TID]
+	if t == nil {
+		return fmt.Errorf("replay: a question of thread %d, which the process does not have", q.TID)
+	}
+	if err := c.Identify(t); err != nil {
+		return err
+	}
+	p.asked++
+	a := p.arrival(t, &q.Registers)
+	defer c.watch.resume()
+	defer a.close()
+	a.question = q
+	a.Moment.Thread, a.Moment.Ordinal, a.Moment.Count = q.Thread, q.Ordinal, q.Count
+	if err := p.onArrival(a); err != nil {
+		return err
+	}
+	if c.end != nil {
+		return q.Settle()
+	}
+	if c.allStopped {
+		c.allStopped = false
+		return c.goOn()
+	}
+	return nil
+}
+
+// arrival counts an arrival. The watchdog pauses meanwhile.
+func (p *probing) arrival(t *tracee.Thread, regs *ptrace.Registers) *Arrival {
+	c := p.c
+	c.watch.hits.Add(1)
+	c.watch.pause()
+	p.arrivals++
+	a := &Arrival{Stopped: &Stopped{c: c, thread: t, regs: regs, alone: true}}
+	a.Moment.PC = evidence.Addr(regs.Rip)
+	return a
+}
+
+func (p *probing) onArrival(a *Arrival) error {
+	if p.request.OnArrival == nil {
 		return nil
 	}
-	err := p.asked.OnArrival(a)
+	err := p.request.OnArrival(a)
 	if errors.Is(err, ErrEnough) {
-		return p.enough(t)
+		return p.enough(a.thread)
 	}
 	return err
+}
+
+// copied notes that a copy of the process is made of a thread that asks. A copy takes all threads to be stopped, and takes less time on
+// one processor.
+func (p *probing) copied() {
+	p.copies = true
+	p.chooseWay()
+}
+
+// chooseWay has threads ask where that is possible at all instructions.
+func (p *probing) chooseWay() {
+	switch asks := p.points.Asks() && !p.copies; {
+	case asks == p.asking:
+	case asks:
+		p.asking = p.c.PinApart()
+	default:
+		p.asking = false
+		p.points.SetAnswers(false)
+		p.c.PinTogether()
+	}
+}
+
+// askTime is how long the tool looks for questions after the last one, or after a stop, before it sleeps: then threads stop.
+const askTime = 200 * time.Microsecond
+
+// next waits for a stop, and answers questions meanwhile. found is false if there was only a question, after which the replay may be over.
+func (p *probing) next() (stop ptrace.Stop, found bool, err error) {
+	if p == nil || !p.asking {
+		stop, err = ptrace.Wait()
+		return stop, true, err
+	}
+	p.points.SetAnswers(true)
+	const looks = 50 // between two looks for a stop, which take longer
+	for until := time.Now().Add(askTime); ; {
+		for range looks {
+			if p.points.HasQuestion() {
+				return stop, false, p.answer()
+			}
+		}
+		if stop, found, err = ptrace.Poll(); found || err != nil {
+			return stop, found, err
+		}
+		if time.Now().After(until) {
+			p.points.SetAnswers(false)
+			stop, err = ptrace.Wait()
+			return stop, true, err
+		}
+	}
+}
+
+func (p *probing) answer() error {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	return p.points.Answer()
 }
 
 // locate fills in where the thread is. Before its first event a thread has no number.
@@ -240,6 +346,9 @@ func (s *Stopped) KeepProcess() (*image.Process, error) {
 
 // Position is the number of events that all threads have done.
 func (s *Stopped) Position() (uint64, error) {
+	if s.question != nil {
+		return s.question.Position, nil
+	}
 	control, err := s.c.ReadControl()
 	if err != nil {
 		return 0, err

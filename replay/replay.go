@@ -91,8 +91,10 @@ type Result struct {
 	// thread could be stopped.
 	Arrivals       uint64
 	Moved, Trapped int
-	// Handled counts the arrivals that Rules have handled in the process, Ruled the instructions at which they ran.
+	// Handled counts the arrivals that Rules have handled in the process, Ruled the instructions at which they ran. Asked counts those at
+	// which a thread waited in its code for the tool, without a stop.
 	Handled     uint64
+	Asked       uint64
 	Ruled       int
 	Unreachable []evidence.Addr
 	// Unbroken are the FreeRequest.Breaks that were removed because they conflicted with the

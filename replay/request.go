@@ -114,6 +114,8 @@ type Probing struct {
 	Rules     map[evidence.Addr]*Rule
 	OnLogged  func(*Stopped, *Entry) error
 	OnCounted func(pc evidence.Addr, thread uint32, arrivals uint64)
+	// Asks: at instructions without a Rule a thread may wait for OnArrival in its code, which costs less than a stop.
+	Asks bool
 	// Room returns after how many entries the replay may end; nil: it does not.
 	Room func() uint64
 }

@@ -10,6 +10,7 @@ import (
 	"diagnose/image"
 	"diagnose/replay/ptrace"
 	"diagnose/replay/tracee"
+	"diagnose/replay/tracepoint"
 	"diagnose/replay/verify"
 )
 
@@ -28,6 +29,8 @@ type Stopped struct {
 	regs *ptrace.Registers
 	// alone: the other threads have not been stopped.
 	alone bool
+	// question is what the thread asks, which then has not stopped itself; nil: it has.
+	question *tracepoint.Question
 }
 
 // PID is the process's id, which differs from the one that the process sees.
@@ -112,6 +115,9 @@ func (s *Stopped) registers() (ptrace.Registers, error) {
 
 // Vector returns the vector registers of the thread that was waited for.
 func (s *Stopped) Vector() (*image.VectorState, error) {
+	if s.question != nil {
+		return image.VectorOf(s.question.Vector), nil
+	}
 	var area [fxsaveSize]byte
 	if _, err := ptrace.ReadRegset(s.TID(), ptrace.RegsetFP, area[:]); err != nil {
 		return nil, err

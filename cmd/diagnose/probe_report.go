@@ -62,8 +62,10 @@ type shownProbe struct {
 	// of the code, or at an int3.
 	Moved   int `json:"moved"`
 	Trapped int `json:"trapped"`
-	// Handled counts the arrivals that code in the process handled, Stops those at which a thread was stopped.
+	// Handled counts the arrivals that code in the process handled, Asked those at which a thread waited in its code for the tool's
+	// answer, Stops those at which a thread was stopped.
 	Handled uint64 `json:"handled"`
+	Asked   uint64 `json:"asked"`
 	Stops   uint64 `json:"stops"`
 	// Identical says whether the end of the replay was as recorded; it is missing if that was not
 	// compared.
@@ -136,7 +138,7 @@ func (r *probeReport) shown() *shownProbe {
 	l := r.log
 	s := &shownProbe{Version: probeVersion, Recording: l.Recording, Failed: l.Failed, Places: []shownPlace{}, Rows: make([]shownRow, 0, len(l.Rows)),
 		Code: r.shownCode(), Arrivals: l.Arrivals, Held: l.Held, Undecided: l.Undecided, Reason: l.Reason.Why(), Cut: l.Cut,
-		Moved: l.Replay.Moved, Trapped: l.Replay.Trapped, Handled: l.Replay.Handled, Stops: l.Replay.Arrivals - l.Replay.Handled, Nanoseconds: int64(l.Elapsed)}
+		Moved: l.Replay.Moved, Trapped: l.Replay.Trapped, Handled: l.Replay.Handled, Asked: l.Replay.Asked, Stops: l.Replay.Stopped(), Nanoseconds: int64(l.Elapsed)}
 	for i := range l.Places {
 		p := &l.Places[i]
 		shown := shownPlace{Kind: string(p.Kind), Asked: p.Asked, PC: p.PC, Function: p.Site.Function, File: p.Site.File, Line: p.Site.Line,
@@ -322,8 +324,8 @@ func (r *probeReport) summary(out *reports.Listing) {
 	for _, x := range l.Limits {
 		out.Line("limit: %s", x.Text)
 	}
-	text := fmt.Sprintf("%s of %s, %d in the process and %d by stops, by %s in moved code and %d at int3, in %v", wording.Count(uint64(len(l.Rows)), "row"),
-		wording.Count(l.Arrivals, "arrival"), l.Replay.Handled, l.Replay.Arrivals-l.Replay.Handled,
+	text := fmt.Sprintf("%s of %s, %d in the process, %d by questions and %d by stops, by %s in moved code and %d at int3, in %v", wording.Count(uint64(len(l.Rows)), "row"),
+		wording.Count(l.Arrivals, "arrival"), l.Replay.Handled, l.Replay.Asked, l.Replay.Stopped(),
 		wording.Count(uint64(l.Replay.Moved), "instruction"), l.Replay.Trapped, l.Elapsed.Round(time.Millisecond))
 	if len(l.Places) > 0 && l.Places[0].Kind == probe.KindWrite {
 		text = fmt.Sprintf("%s of %s, in %v", wording.Count(uint64(len(l.Rows)), "row"), wording.Count(l.Arrivals, "write"), l.Elapsed.Round(time.Millisecond))

@@ -93,6 +93,9 @@ func checkMappings(p *tracee.Process) error {
 		}
 		defer maps.Close()
 		q, found, err := procmaps.Find(maps, 0, procmaps.SharedFlag|procmaps.OrNext)
+		for err == nil && found && p.SharesWithTool(q.Start) {
+			q, found, err = procmaps.Find(maps, q.End, procmaps.SharedFlag|procmaps.OrNext)
+		}
 		if err == nil && found {
 			return impossible("the program has shared memory at %#x", q.Start)
 		}
@@ -106,6 +109,7 @@ func checkMappings(p *tracee.Process) error {
 	}
 	for i := range areas {
 		switch a := &areas[i]; {
+		case a.Shared() && p.SharesWithTool(uint64(a.Start)):
 		case a.Shared():
 			return impossible("the program has shared memory at %v", a.Start)
 		case a.Has("dc") || a.Has("wf"):

@@ -154,6 +154,9 @@ func (in *Inlined) trap(s *Site) error {
 	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
 }
 
+// Has reports whether there is a site at a pc.
+func (in *Inlined) Has(pc uint64) bool { return in.sites[pc] != nil }
+
 // Add puts an int3 at one more site while the program runs: a thread may be at any instruction, so
 // none is moved. added is false if there is a site already.
 func (in *Inlined) Add(s *Site) (added bool, err error) {

@@ -54,6 +54,32 @@ func (p *Process) restrict(cpu int, may *unix.CPUSet) {
 	p.allowed = may
 }
 
+// PinApart restricts the process to one processor, and this thread to the others. False: it may use only one.
+func (p *Process) PinApart() bool {
+	if p.allowed == nil {
+		p.Pin()
+	}
+	var own unix.CPUSet
+	if p.allowed == nil || unix.SchedGetaffinity(p.PID, &own) != nil || own == *p.allowed {
+		return false
+	}
+	others := *p.allowed
+	for cpu := range 8 * int(unsafe.Sizeof(own)) {
+		if own.IsSet(cpu) {
+			others.Clear(cpu)
+		}
+	}
+	return unix.SchedSetaffinity(0, &others) == nil
+}
+
+// PinTogether undoes PinApart: this thread is on the process's processor again.
+func (p *Process) PinTogether() {
+	var own unix.CPUSet
+	if unix.SchedGetaffinity(p.PID, &own) == nil {
+		unix.SchedSetaffinity(0, &own)
+	}
+}
+
 // Unpin undoes pin for a process that is handed to a debugger, which this thread starts.
 func (p *Process) Unpin() {
 	if p.allowed == nil {

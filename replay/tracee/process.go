@@ -33,6 +33,8 @@ type Process struct {
 	Started bool
 	// Mapped is the memory that the tool maps in the process for its own code and data.
 	Mapped []Span
+	// Shared is the part of it that the tool has mapped, too, and that no copy of the process uses.
+	Shared []Span
 	// Library is the recording library's code, once it has been looked up. LibraryPath is the
 	// library's file.
 	Library     []Span
@@ -238,3 +240,8 @@ func (p *Process) FailedThread() *Thread {
 
 // ErrNoThread says that a thread has no index in the recording yet.
 var ErrNoThread = errors.New("replay: the engine does not know the thread")
+
+// SharesWithTool reports whether a mapping is one that the process shares with the tool alone.
+func (p *Process) SharesWithTool(start uint64) bool {
+	return slices.ContainsFunc(p.Shared, func(x Span) bool { return x.Start == start })
+}

@@ -19,9 +19,10 @@ type ruleCode struct {
 	rule               *placedRule
 	start, flags, kept uint64
 	end                uint64
-	// bare is where a thread continues that has no own memory, slow where one does whose formula has no value.
-	bare, slow uint64
-	loads      []uint64
+	// bare is where a thread continues that has no own memory, slow where one does whose formula has no value, moved where the copy of
+	// the instruction is.
+	bare, slow, moved uint64
+	loads             []uint64
 }
 
 // mostCode bounds the code of a rule, so that it has room in the arena with the code that stops a thread.
@@ -84,6 +85,8 @@ func (l *processLog) shared(a *inline.Assembler) error {
 		a.Write([]byte{0x65, 0xff, 0x24, 0x25}) // jmp *%gs:
 		a.Word(uint64(end.to))
 	}
+	a.Common["ask"] = a.Here()
+	l.ask(a)
 	l.sharedCode = append(l.sharedCode, tracee.Span{Start: a.Common["text"], End: a.Here()})
 	return a.Resolve()
 }
@@ -94,7 +97,7 @@ func (l *processLog) inline(a *inline.Assembler, s *inline.Site, r *placedRule) 
 	w := &writer{Assembler: a}
 	c := &ruleCode{rule: r, start: a.Here()}
 	l.begin(w, c)
-	if err := l.body(w, r); errors.Is(err, patch.ErrImpossible) || err == nil && a.Len()-start > mostCode {
+	if err := l.bodyOf(w, r); errors.Is(err, patch.ErrImpossible) || err == nil && a.Len()-start > mostCode {
 		a.Truncate(start)
 		a.Labels, a.Wanted = map[string]int{}, nil
 		return false, nil
@@ -104,6 +107,7 @@ func (l *processLog) inline(a *inline.Assembler, s *inline.Site, r *placedRule) 
 	a.Label("out")
 	restore(a)
 	a.Label("moved")
+	c.moved = a.Here()
 	if err := a.Program(&s.Inst); err != nil {
 		return false, err
 	}
@@ -147,6 +151,14 @@ const (
 	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
 )
 
+// bodyOf appends what the code of a rule does once the arrival is counted.
+func (l *processLog) bodyOf(w *writer, r *placedRule) error {
+	if r.asks {
+		return l.asking(w, r)
+	}
+	return l.body(w, r)
+}
+
 // begin appends the code that saves registers and counts the arrival. Only the thread with the right to run can be counted.
 func (l *processLog) begin(w *writer, c *ruleCode) {
 	var thread agent.RawRThread
@@ -188,6 +200,9 @@ func (l *processLog) begin(w *writer, c *ruleCode) {
 func (l *processLog) count(w *writer, c *ruleCode, back bool) {
 	slot := l.slot(c.rule.number)
 	counter(w.Assembler, back, slot+slotCount)
+	if c.rule.asks {
+		return // the tool counts it
+	}
 	counter(w.Assembler, back, slot+slotHits)
 	w.Constant(inline.HardCX, l.base)
 	blockCounter(w.Assembler, back, blockArrivals)
@@ -286,13 +301,15 @@ func (w *writer) store(at int) {
 // stopping appends the code that stops a thread, and continues at the instruction.
 func (l *processLog) stopping(w *writer, c *ruleCode, s *inline.Site) {
 	a := w.Assembler
-	a.Label("full")
-	a.Trap(l.full)
-	a.ToLabel("again", 0xe9)
-	a.Label("last")
-	restore(a)
-	a.Trap(l.last)
-	a.ToLabel("moved", 0xe9)
+	if !c.rule.asks {
+		a.Label("full")
+		a.Trap(l.full)
+		a.ToLabel("again", 0xe9)
+		a.Label("last")
+		restore(a)
+		a.Trap(l.last)
+		a.ToLabel("moved", 0xe9)
+	}
 	c.slow = a.Here()
 	a.Label("slow")
 	l.count(w, c, true)

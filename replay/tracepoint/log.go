@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -27,6 +26,10 @@ const (
 	blockLeft     = 16 // the entries until a thread stops after one
 	blockArrivals = 24 // of all rules
 	blockNumber   = 32 // the last Entry.Number
+	blockAsk      = 64 // the state of the question of the thread with the right to run: package file asking.go
+	blockAsker    = 72 // the address of its own memory
+	blockSite     = 80 // the number of its rule
+	blockAnswers  = 88 // 1: the tool looks for questions
 	blockText     = 4096
 	blockOwn      = 2 * 4096
 	// logBytes is the size of the log, which is after the threads' own memory. mostOwnBytes bounds the latter.
@@ -48,9 +51,11 @@ const (
 	ownEntry  = 48
 	ownReturn = 56
 	ownSlow   = 64
-	ownTemp   = 72 // mostTemps words
-	ownSlots  = 256
-	mostTemps = (ownSlots - ownTemp) / word
+	ownTemp   = 72  // mostTemps words
+	ownAsked  = 256 // the registers of a thread that asks: asking.go
+	ownVector = ownAsked + 128
+	ownSlots  = ownVector + fxsaveBytes
+	mostTemps = (ownAsked - ownTemp) / word
 )
 
 // Offsets in the slot that a thread has for each rule, in its own memory.
@@ -84,17 +89,26 @@ type processLog struct {
 	// full and last stand for the int3 of a thread that finds no room for its entry, and of one that has written the last entry that it
 	// may.
 	full, last *inline.Site
-	// codes are the rules' codes, sharedCode the code that they share.
+	// codes are the code of the rules and of the instructions at which threads ask, sharedCode the code that they share.
 	codes      []*ruleCode
 	sharedCode []tracee.Span
 	// reported are the arrivals that were reported.
 	reported uint64
 }
 
-func newProcessLog(rules map[evidence.Addr]*Rule) *processLog {
+// newProcessLog returns the log of instructions. asks: at those without a rule, threads ask.
+func newProcessLog(at []uint64, rules map[evidence.Addr]*Rule, asks bool) *processLog {
 	l := &processLog{owns: map[int]int{}, full: &inline.Site{}, last: &inline.Site{}}
-	for _, pc := range slices.Sorted(maps.Keys(rules)) {
-		l.rules = append(l.rules, &placedRule{Rule: rules[pc], pc: pc, number: len(l.rules), seen: map[int]uint64{}})
+	for _, pc := range at {
+		r := rules[evidence.Addr(pc)]
+		if r == nil && !asks {
+			continue
+		}
+		x := &placedRule{Rule: r, pc: evidence.Addr(pc), number: len(l.rules), seen: map[int]uint64{}}
+		if r == nil {
+			x.Rule, x.asks = &Rule{}, true
+		}
+		l.rules = append(l.rules, x)
 	}
 	return l
 }
@@ -113,6 +127,8 @@ type placedRule struct {
 	*Rule
 	pc     evidence.Addr
 	number int
+	// asks: the thread asks the tool, and writes no entry.
+	asks bool
 	// seen are the arrivals that were reported, by the kernel's id of the thread.
 	seen map[int]uint64
 }
@@ -152,6 +168,7 @@ func (l *processLog) share(p *tracee.Process, t *tracee.Thread) error {
 	if l.base, err = p.MapShared(t, regs.Rip, recorded.PathOf(f), uint64(size)); err != nil {
 		return err
 	}
+	p.Shared = append(p.Shared, tracee.Span{Start: l.base, End: l.base + uint64(size)})
 	most := 0
 	for _, r := range l.rules {
 		most = max(most, r.size())
@@ -200,6 +217,7 @@ func (l *processLog) arm(t *tracee.Thread) error {
 		binary.LittleEndian.PutUint64(slot[slotCount:], 0)
 	}
 	binary.LittleEndian.PutUint32(l.block[at+ownTID:], uint32(t.TID))
+	binary.LittleEndian.PutUint64(l.block[at+ownSelf:], l.base+uint64(at))
 	return ptrace.SetGSBase(t.TID, l.base+uint64(at))
 }
 

@@ -83,10 +83,15 @@ func (x *Tracepoints) Handled() uint64 {
 
 // Ruled counts the instructions at which a rule runs.
 func (x *Tracepoints) Ruled() int {
-	if x == nil {
-		return 0
+	n := 0
+	if x != nil {
+		for _, c := range x.log.codes {
+			if !c.rule.asks {
+				n++
+			}
+		}
 	}
-	return len(x.log.codes)
+	return n
 }
 
 // Close frees the memory of the log.

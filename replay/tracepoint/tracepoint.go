@@ -20,6 +20,8 @@ type Replay interface {
 	Over() bool
 	// Arrived is called with a thread stopped before an instruction. regs are the program's.
 	Arrived(t *tracee.Thread, regs *ptrace.Registers) error
+	// Asked is Arrived for a thread that has not stopped, but waits for the answer. It resumes all that it has stopped.
+	Asked(q *Question) error
 	// Resume resumes the thread, and those that Arrived has stopped.
 	Resume(t *tracee.Thread) error
 	// HandleStop handles a stop that is not a tracepoint's.
@@ -56,14 +58,15 @@ type Tracepoints struct {
 }
 
 // New returns the tracepoints at instructions of a process. Install puts them there, and if an instruction has a file only where
-// that is mapped. At those with a rule, threads stop only where the rule says so.
-func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr, files map[evidence.Addr]File, rules map[evidence.Addr]*Rule) *Tracepoints {
-	x := &Tracepoints{process: p, replay: r, files: files, log: newProcessLog(rules)}
+// that is mapped. At those with a rule, threads stop only where the rule says so. asks: at others they may ask (SetAnswers).
+func New(p *tracee.Process, s *recorded.Stage, b *breakpoint.Breakpoints, r Replay, at []evidence.Addr, files map[evidence.Addr]File, rules map[evidence.Addr]*Rule, asks bool) *Tracepoints {
+	x := &Tracepoints{process: p, replay: r, files: files}
 	for _, pc := range at {
 		x.waiting = append(x.waiting, uint64(pc))
 	}
 	slices.Sort(x.waiting)
 	x.waiting = slices.Compact(x.waiting)
+	x.log = newProcessLog(x.waiting, rules, asks)
 	x.in = inline.New(p, s, x, b.Exposed)
 	b.UseInlined(x.in)
 	return x
@@ -137,6 +140,9 @@ func (x *Tracepoints) instruction(pc uint64) *x86.Inst {
 // Add adds a tracepoint while a thread is stopped at another one. It reports whether that is
 // possible.
 func (x *Tracepoints) Add(pc evidence.Addr) (bool, error) {
+	if x.in.Has(uint64(pc)) {
+		return true, nil
+	}
 	inst := x.instruction(uint64(pc))
 	if inst == nil {
 		return false, nil
