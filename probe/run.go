@@ -81,6 +81,8 @@ type run struct {
 	rows    atomic.Int64 // also read by progress
 	// rules are those of the places whose arrivals are handled in the process.
 	rules map[evidence.Addr]*replay.Rule
+	// back are instructions that calls of functions return to whose returns are asked for.
+	back []evidence.Addr
 	// targets has for each target of a trace of writes its place.
 	targets []int
 	// begun: the replay has passed Question.From.
@@ -129,6 +131,9 @@ func (r *run) prepare(ctx context.Context) error {
 			return first
 		}
 		r.rules = r.q.rules(p, places)
+		if !r.q.Stops {
+			r.back = returnPoints(p, places, r.files)
+		}
 		if len(r.q.Code) == 0 {
 			return nil
 		}
@@ -165,7 +170,7 @@ func filesOf(p *image.Process, places []Place) map[evidence.Addr]replay.MappedFi
 }
 
 func (r *run) instructions() []evidence.Addr {
-	var list []evidence.Addr
+	list := slices.Clone(r.back)
 	for pc := range r.at {
 		list = append(list, pc)
 	}
