@@ -74,8 +74,15 @@ func (s *settings) run() error {
 			return s.ask(s.manyRec, n, 0, "mixed + jobs.len != n && seed > 0")
 		}},
 		{name: "diagnose probe, in the process: a value printed", hits: rows, run: func(n int) error { return s.ask(s.manyRec, n, rows, "n < 500000") }},
-		{name: "diagnose probe, by stops: a value printed", hits: calls, run: func(n int) error { return s.ask(s.rec, n, calls, "n + 0.5 > 0") }},
-		{name: "diagnose probe, by stops: a condition that never holds", hits: calls, run: func(n int) error { return s.ask(s.rec, n, 0, "n + 0.5 < 0") }},
+		{name: "diagnose probe, by questions: a value printed", hits: calls, run: func(n int) error { return s.ask(s.rec, n, calls, "n + 0.5 > 0") }},
+		{name: "diagnose probe, by questions: a condition that never holds", hits: calls, run: func(n int) error { return s.ask(s.rec, n, 0, "n + 0.5 < 0") }},
+		{name: "diagnose probe, by questions: the results of calls printed", hits: calls, run: s.returns},
+		{name: "diagnose probe, by stops, on one processor: a value printed", hits: calls, run: func(n int) error {
+			return s.ask(s.rec, n, calls, "n + 0.5 > 0", "taskset", "-c", "0")
+		}},
+		{name: "diagnose probe, by stops, on one processor: a condition that never holds", hits: calls, run: func(n int) error {
+			return s.ask(s.rec, n, 0, "n + 0.5 < 0", "taskset", "-c", "0")
+		}},
 		{name: "debug code that adds its parameter", hits: calls, run: func(n int) error { return s.code(s.rec, n, "sum += n;") }},
 		{name: "debug code that reads 3 variables of the program", hits: calls, run: func(n int) error {
 			return s.code(s.rec, n, "sum += jobs.len + mixed + pushed;")
@@ -157,15 +164,28 @@ func (s *settings) changed(name, text, from, to string) (string, error) {
 	return load.Record(s.diagnose, file, filepath.Join(dir, "queue"))
 }
 
-// ask asks for the calls of mix that a condition holds at; all of them if hits is more than 1, and the first call if not.
-func (s *settings) ask(rec string, hits, rows int, condition string) error {
-	args := []string{"probe", "--recording", rec, "--on-call", "mix", "--print", "n", "--format", "csv", "--max"}
+// ask asks for the calls of mix that a condition holds at; all of them if hits is more than 1, and the first call if not. The command is executed by
+// another one, if that is set.
+func (s *settings) ask(rec string, hits, rows int, condition string, by ...string) error {
+	args := append(by, s.diagnose, "probe", "--recording", rec, "--on-call", "mix", "--print", "n", "--format", "csv", "--max")
 	if hits > 1 {
-		args = append(args, "0", "--if", condition)
-	} else {
-		args, rows = append(args, "1"), 1
+		return rowsOf(rows, append(args, "0", "--if", condition)...)
 	}
-	command := exec.Command(s.diagnose, args...)
+	return rowsOf(1, append(args, "1")...)
+}
+
+// returns asks for the results of the calls of mix; of the first call if hits is 1. Each call takes two arrivals.
+func (s *settings) returns(hits int) error {
+	args := []string{s.diagnose, "probe", "--recording", s.rec, "--on-return", "mix", "--format", "csv", "--max"}
+	if hits > 1 {
+		return rowsOf(calls, append(args, "0")...)
+	}
+	return rowsOf(1, append(args, "1")...)
+}
+
+// rowsOf executes a command that prints a table with a number of rows.
+func rowsOf(rows int, args ...string) error {
+	command := exec.Command(args[0], args[1:]...)
 	out, err := command.Output()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, command.Stderr)

@@ -36,6 +36,8 @@ type Inlined struct {
 	arenas   []*arena
 	// Traps are the sites by the address after the int3 that stops for them.
 	Traps map[uint64]*Site
+	// trapped: there are sites whose instruction an int3 replaces.
+	trapped bool
 }
 
 // Code makes the code that runs at instructions.
@@ -149,10 +151,13 @@ func (in *Inlined) installIn(t *tracee.Thread, sites []*Site) error {
 
 // trap replaces an instruction by an int3.
 func (in *Inlined) trap(s *Site) error {
-	s.window = nil
+	s.window, in.trapped = nil, true
 	in.Traps[s.Inst.PC+1] = s
 	return in.process.Memory.Replace(s.Inst.PC, []byte{tracee.Int3})
 }
+
+// HasTrapped reports whether there are sites, or have been, whose instruction is not in memory of ours.
+func (in *Inlined) HasTrapped() bool { return in.trapped }
 
 // Has reports whether there is a site at a pc.
 func (in *Inlined) Has(pc uint64) bool { return in.sites[pc] != nil }

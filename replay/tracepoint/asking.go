@@ -56,7 +56,7 @@ type Question struct {
 }
 
 // asking appends the code of an instruction at which threads ask.
-func (l *processLog) asking(w *writer, r *placedRule) error {
+func (l *processLog) asking(w *writer) error {
 	w.faults()
 	w.Write([]byte{0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}) // mov %fs:0, %rax: the thread pointer
 	w.OwnMemory(inline.OpStore, inline.HardAX, ownFS)
@@ -64,9 +64,6 @@ func (l *processLog) asking(w *writer, r *placedRule) error {
 	w.AtBase(inline.OpLoad, inline.HardDX, inline.HardDX, 0)
 	w.OwnMemory(inline.OpStore, inline.HardDX, ownEvents)
 	w.Constant(inline.HardCX, l.base)
-	w.Write([]byte{0xc7, 0x81}) // movl $number, blockSite(%rcx)
-	w.Word(blockSite)
-	w.Word(uint64(r.number))
 	w.ToLabel("out", 0x48, 0x8d, 0x15) // lea out(%rip), %rdx
 	w.OwnMemory(inline.OpStore, inline.HardDX, ownReturn)
 	return w.Jump(w.Common["ask"])
@@ -119,14 +116,17 @@ func (l *processLog) question() (*Question, error) {
 	if !l.word(blockAsk).CompareAndSwap(askAsked, askTaken) {
 		return nil, nil
 	}
-	at, site := l.word(blockAsker).Load()-l.base, l.word(blockSite).Load()
-	i := slices.IndexFunc(l.codes, func(c *ruleCode) bool { return uint64(c.rule.number) == site && c.rule.asks })
-	if at < blockOwn || at+uint64(l.ownBytes) > uint64(l.logStart()) || i < 0 {
-		return nil, errors.New("replay: a question of the process is damaged")
+	damaged := errors.New("replay: a question of the process is damaged")
+	at := l.word(blockAsker).Load() - l.base
+	if at < blockOwn || at > uint64(l.logStart()-l.ownBytes) {
+		return nil, damaged
 	}
 	own := l.block[at : at+uint64(l.ownBytes)]
 	number := func(at int) uint64 { return binary.LittleEndian.Uint64(own[at:]) }
-	c := l.codes[i]
+	c := l.codeAt(number(ownReturn))
+	if c == nil || !c.rule.asks {
+		return nil, damaged
+	}
 	slot := l.slot(c.rule.number)
 	q := &Question{Thread: uint32(number(ownIndex)), TID: int(uint32(number(ownTID))), Ordinal: number(slot + slotOrdinal), Count: number(slot + slotCount),
 		Position: number(ownEvents), Vector: own[ownVector : ownVector+fxsaveBytes], moved: c.moved}
@@ -148,7 +148,7 @@ func registersOf(own []byte) ptrace.Registers {
 
 // Asks reports whether threads ask at all instructions. Else stops are faster where the tool runs on the process's processor.
 func (x *Tracepoints) Asks() bool {
-	return x != nil && x.log.block != nil && x.trapped == 0 && slices.ContainsFunc(x.log.codes, func(c *ruleCode) bool { return c.rule.asks })
+	return x != nil && x.log.block != nil && !x.in.HasTrapped() && slices.ContainsFunc(x.log.codes, func(c *ruleCode) bool { return c.rule.asks })
 }
 
 // SetAnswers says whether the tool looks for questions. Where it does not, threads stop.

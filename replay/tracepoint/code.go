@@ -154,7 +154,7 @@ const (
 // bodyOf appends what the code of a rule does once the arrival is counted.
 func (l *processLog) bodyOf(w *writer, r *placedRule) error {
 	if r.asks {
-		return l.asking(w, r)
+		return l.asking(w)
 	}
 	return l.body(w, r)
 }

@@ -26,10 +26,9 @@ const (
 	blockLeft     = 16 // the entries until a thread stops after one
 	blockArrivals = 24 // of all rules
 	blockNumber   = 32 // the last Entry.Number
-	blockAsk      = 64 // the state of the question of the thread with the right to run: package file asking.go
+	blockAsk      = 64 // the state of the question of the thread with the right to run: asking.go
 	blockAsker    = 72 // the address of its own memory
-	blockSite     = 80 // the number of its rule
-	blockAnswers  = 88 // 1: the tool looks for questions
+	blockAnswers  = 80 // 1: the tool looks for questions
 	blockText     = 4096
 	blockOwn      = 2 * 4096
 	// logBytes is the size of the log, which is after the threads' own memory. mostOwnBytes bounds the latter.
