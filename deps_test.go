@@ -65,7 +65,7 @@ var allowed = map[string]string{
 	"replay/tracepoint":        "agent image image/formula image/x86 replay/breakpoint replay/inline replay/patch replay/ptrace replay/recorded replay/tracee",
 	"replay":                   "agent image image/unwind image/x86 internal/privatefile internal/siginfo internal/signalsets replay/breakpoint replay/checkpoint replay/inline replay/launch replay/loadguard replay/patch replay/ptrace replay/record replay/record/eventlog replay/recorded replay/recorder/sites replay/spin replay/step replay/tracee replay/tracepoint replay/verify replay/watchpoint",
 	"watchtrace":               "agent image image/debuginfo image/value image/x86 replay/record replay staticscan image/unwind replay/record/eventlog",
-	"probe":                    "image image/debuginfo image/expression image/formula image/unwind image/value replay replay/record replay/record/eventlog watchtrace probe/blocks probe/declare probe/sandbox",
+	"probe":                    "image image/debuginfo image/expression image/formula image/unwind image/value image/x86 replay replay/record replay/record/eventlog watchtrace probe/blocks probe/declare probe/sandbox",
 	"ask":                      "agent image image/debuginfo image/expression image/unwind image/value image/x86 probe replay replay/record replay/record/eventlog watchtrace",
 	"ask/show":                 "ask reports",
 	"debug":                    "image/x86 replay replay/record replay/record/eventlog",
