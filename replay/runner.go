@@ -91,6 +91,9 @@ func (r *runner) unpark(t *tracee.Thread) error {
 	}
 	regs.Orig_rax = ^uint64(0)
 	t.Final = nil
+	if err := r.unbegin(t); err != nil {
+		return err
+	}
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return err
 	}
@@ -98,6 +101,16 @@ func (r *runner) unpark(t *tracee.Thread) error {
 		return err
 	}
 	return r.cont(t, 0)
+}
+
+// unbegin lets a thread begin in the engine that was parked before that, and seems to run since then.
+func (r *runner) unbegin(t *tracee.Thread) error {
+	known, err := r.process.ReadThread(t.Index)
+	if err != nil || known.RealTID != 0 {
+		return err
+	}
+	known.State = agent.RStarting
+	return r.process.WriteThread(t.Index, known)
 }
 
 // answer resumes a thread from its trap. The kernel has left rip after the int3.
