@@ -40,6 +40,8 @@ type controller struct {
 	probing *probing
 	// debugging stops for a debugger; nil: the request is another.
 	debugging *debugging
+	// departed: the process is a copy that has left the recording; nil: it is not.
+	departed *Left
 	// lending: the process is a copy, with pages of another process; nil: it has none.
 	lending *lending
 }

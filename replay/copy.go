@@ -27,7 +27,7 @@ import (
 type Copy struct {
 	c      *controller
 	of     *controller
-	thread *tracee.Thread
+	thread *tracee.Thread // nil: none was selected
 	// ran: its threads have run.
 	ran bool
 	// over: a call has not returned, and there will be no other.
@@ -38,10 +38,23 @@ type Copy struct {
 // *NoCheckpointError where that is not possible: in a request without copies, if the process has memory or signals that a fork would not
 // have, and if the recorded program's library cannot leave its log.
 func (s *Stopped) Copy(thread uint32) (*Copy, error) {
-	of := s.c
-	switch t := of.ThreadNumbered(thread); {
-	case t == nil:
+	if s.c.ThreadNumbered(thread) == nil {
 		return nil, fmt.Errorf("replay: there is no thread %d", thread)
+	}
+	x, err := s.CopyMemory()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.take(thread, s.registersOf(thread)); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// CopyMemory is Copy without a thread: Select says later which one it is. Until then each thread is where the replay has it, as in a system call.
+func (s *Stopped) CopyMemory() (*Copy, error) {
+	of := s.c
+	switch {
 	case !of.request.copies():
 		return nil, &NoCheckpointError{Why: "the request is one without copies"}
 	case !of.IsLast():
@@ -70,7 +83,7 @@ func (s *Stopped) Copy(thread uint32) (*Copy, error) {
 	c := newController(of.ctx, of.Rec, parts{Common: common, free: &freePart{}, from: &Checkpoint{recordings: of.Recordings}},
 		&attempt{timing: of.attempt.timing, free: f})
 	x := &Copy{c: c, of: of}
-	if err := x.make(s, thread, placed.Text, placed.Mapped); err != nil {
+	if err := x.make(placed.Text, placed.Mapped); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
@@ -79,8 +92,16 @@ func (s *Stopped) Copy(thread uint32) (*Copy, error) {
 // copies reports whether copies can be made in the request.
 func (p *parts) copies() bool { return p.debug != nil || p.probing != nil && p.probing.Copies }
 
+// registersOf returns the registers of a thread in the program, if the stop has them; nil: the engine knows them.
+func (s *Stopped) registersOf(thread uint32) *ptrace.Registers {
+	if s.thread != nil && s.thread.Index == thread {
+		return s.regs
+	}
+	return nil
+}
+
 // make makes the process and lets it leave the recording.
-func (x *Copy) make(s *Stopped, thread uint32, text []tracee.Words, mapped []tracee.Span) error {
+func (x *Copy) make(text []tracee.Words, mapped []tracee.Span) error {
 	c := x.c
 	if err := checkpoint.Fork(x.of.Process, c.Process, traceOptions, text); err != nil {
 		return err
@@ -94,14 +115,7 @@ func (x *Copy) make(s *Stopped, thread uint32, text []tracee.Words, mapped []tra
 			return err
 		}
 	}
-	var regs *ptrace.Registers
-	if s.thread != nil && s.thread.Index == thread {
-		regs = s.regs
-	}
-	if err := x.leaveRecording(); err != nil {
-		return err
-	}
-	return x.take(thread, regs)
+	return x.leaveRecording()
 }
 
 // take makes a thread the copy's own, and takes it out of the engine. regs are its registers in the program; nil: those that the engine knows.
@@ -132,7 +146,7 @@ func (x *Copy) take(thread uint32, regs *ptrace.Registers) error {
 
 // Select makes another thread the one that can be changed and can call functions. That is possible before the copy has run.
 func (x *Copy) Select(thread uint32) error {
-	if thread == x.thread.Index {
+	if thread == x.Thread() {
 		return nil
 	}
 	if x.ran {
@@ -189,8 +203,13 @@ func (x *Copy) Close() error {
 	return checkpoint.Bury(x.of.Process, pid)
 }
 
-// Thread is the number of the thread that can be changed.
-func (x *Copy) Thread() uint32 { return x.thread.Index }
+// Thread is the number of the thread that can be changed; 0: none was selected.
+func (x *Copy) Thread() uint32 {
+	if x.thread == nil {
+		return 0
+	}
+	return x.thread.Index
+}
 
 // Over reports whether a call has not returned: then no other is possible.
 func (x *Copy) Over() bool { return x.over }

@@ -280,24 +280,10 @@ func (x *Copy) holdOthers() error {
 		return err
 	}
 	for _, t := range c.SortedThreads() {
-		if t == x.thread || t.Index == 0 || !t.Stopped || t.Final != nil {
+		if t == x.thread {
 			continue
 		}
-		r, err := c.ReadThread(t.Index)
-		if err != nil {
-			return err
-		}
-		regs, err := ptrace.GetRegisters(t.TID)
-		if err != nil {
-			return err
-		}
-		asks := regs.Rip == c.TrapPC+1
-		inside := r.Inside != 0 || regs.Rip >= control.TextLow && regs.Rip < control.TextHigh
-		if r.State != agent.RRunning || inside && !asks {
-			continue
-		}
-		t.Deferred = nil
-		if err := c.park(t, &regs, 0); err != nil {
+		if err := x.hold(t, control); err != nil {
 			return err
 		}
 	}
@@ -400,6 +386,9 @@ func (c *controller) refuse(t *tracee.Thread) error {
 	regs.Orig_rax = ^uint64(0) // the call is not made
 	if err := ptrace.SetRegisters(t.TID, &regs); err != nil {
 		return err
+	}
+	if number == unix.SYS_EXIT_GROUP {
+		return c.exitedFree(t, int(uint8(regs.Rdi)))
 	}
 	return c.wild(t, fmt.Sprintf("system call %d at %#x acts outside of the copy, or past the recording library", number, regs.Rip))
 }

@@ -428,13 +428,17 @@ func (d *debugging) watchTrap(t *tracee.Thread, s *tracee.SignalStop) (done bool
 	return true, d.c.cont(t, 0)
 }
 
-// interrupts reports whether a SIGSTOP is for an interruption.
-func (d *debugging) interrupts() bool {
-	return d != nil && d.asked.Interrupt != nil && d.stepped == nil && d.asked.Interrupt.Take()
+// interrupts reports whether a SIGSTOP of a thread is for an interruption. A step is done in a moment, but in a copy another thread for which it
+// waits may run for any time.
+func (d *debugging) interrupts(t *tracee.Thread) bool {
+	return d != nil && d.asked.Interrupt != nil && (d.stepped == nil || d.c.free() && d.stepped != t) && d.asked.Interrupt.Take()
 }
 
 // interrupted stops the thread that was running. One in the recording library leaves it first.
 func (d *debugging) interrupted(t *tracee.Thread) error {
+	if err := d.endStep(); err != nil {
+		return err
+	}
 	if err := d.c.Identify(t); err != nil {
 		return d.c.cont(t, 0)
 	}
@@ -479,20 +483,23 @@ func (d *debugging) stop(t *tracee.Thread, kind StopKind) error {
 	if err != nil {
 		return err
 	}
-	d.present = false
-	if err := errors.Join(d.adopt(plan), d.passTrap(t)); err != nil {
-		return err
-	}
-	if x := c.ThreadNumbered(plan.Step); x != nil {
-		err = d.followInto(x, StopStep, plan.Handler)
-	} else {
-		err = d.passWatched(t)
-	}
-	if err != nil {
+	if err := d.proceed(t, plan); err != nil {
 		return err
 	}
 	c.watch.resume()
 	return c.goOn()
+}
+
+// proceed prepares the threads to continue from a stop of one of them by a plan.
+func (d *debugging) proceed(t *tracee.Thread, plan DebugPlan) error {
+	d.present = false
+	if err := errors.Join(d.adopt(plan), d.passTrap(t)); err != nil {
+		return err
+	}
+	if x := d.c.ThreadNumbered(plan.Step); x != nil {
+		return d.followInto(x, StopStep, plan.Handler)
+	}
+	return d.passWatched(t)
 }
 
 func (d *debugging) ask(t *tracee.Thread, kind StopKind, tallies []uint64) (DebugPlan, error) {

@@ -32,15 +32,17 @@ type DebugThread struct {
 }
 
 // Threads returns the threads that have begun, by number.
-func (s *DebugStop) Threads() []DebugThread {
+func (s *DebugStop) Threads() []DebugThread { return threadsOf(s.c.Process) }
+
+func threadsOf(p *tracee.Process) []DebugThread {
 	var list []DebugThread
-	for _, t := range s.c.SortedThreads() {
+	for _, t := range p.SortedThreads() {
 		if t.Index == 0 {
 			continue
 		}
 		x := DebugThread{Number: t.Index, tid: t.TID}
 		// A thread that is ending has no name any more.
-		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.c.PID, t.TID)); err == nil {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", p.PID, t.TID)); err == nil {
 			x.Name = strings.TrimSpace(string(name))
 		}
 		list = append(list, x)

@@ -276,7 +276,10 @@ func (c *controller) freeFault(t *tracee.Thread, s *tracee.SignalStop) (bool, er
 	if err != nil {
 		return true, err
 	}
-	if caught {
+	switch {
+	case caught && c.departed.atSignal(t, s.Signal):
+		return true, nil
+	case caught:
 		return true, c.cont(t, s.Signal)
 	}
 	return true, c.failed(t, int(s.Signal))

@@ -83,7 +83,7 @@ func (c *controller) handle(stop ptrace.Stop) error {
 	if t.Stopped && c.watch.woke() {
 		return c.woken(t)
 	}
-	if stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP && c.debugging.interrupts() {
+	if stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP && c.debugging.interrupts(t) {
 		return c.debugging.interrupted(t)
 	}
 	if q := c.watch.question.Load(); q != nil && stop.Kind == ptrace.SignalStop && stop.Signal == unix.SIGSTOP {
