@@ -10,6 +10,9 @@ import (
 
 // BackStep goes one instruction of a thread back.
 func (s *Session) BackStep(thread uint32) (Stop, error) {
+	if s.Left() != nil {
+		return s.stop, ErrLeft
+	}
 	defer s.begin("looking for the instruction before")()
 	if to, known := s.at.back(thread); known {
 		err := s.Go(to)

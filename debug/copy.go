@@ -28,34 +28,47 @@ func (s *Session) Inspect(call func(State) error) error {
 // the session's position changes, or until Discard.
 func (s *Session) Change(thread uint32, call func(*replay.Copy) error) error {
 	return s.Do(func(d *replay.DebugStop) error {
-		l := s.live
-		if l.copied == nil {
-			x, err := d.Copy(thread)
-			if err != nil {
-				return err
-			}
-			l.copied = x
-		}
-		if err := l.copied.Select(thread); err != nil {
+		x, err := s.live.copy(d)
+		if err != nil {
 			return err
 		}
-		return call(l.copied)
+		if err := x.Select(thread); err != nil {
+			return err
+		}
+		return call(x)
 	})
 }
 
-// Copied returns the thread that can be changed in the copy, and whether it can call functions; 0: there is no copy.
-func (s *Session) Copied() (thread uint32, calls bool, err error) {
+// copy returns the copy, which is made if there is none.
+func (l *live) copy(d *replay.DebugStop) (x *replay.Copy, err error) {
+	if l.copied == nil {
+		l.copied, err = d.CopyMemory()
+	}
+	return l.copied, err
+}
+
+// Copied is the state of the copy.
+type Copied struct {
+	// Thread can be changed; 0: memory alone was.
+	Thread uint32
+	// Calls: it can call functions.
+	Calls bool
+}
+
+// Copied returns the state of the copy; nil: there is none.
+func (s *Session) Copied() (c *Copied, err error) {
 	err = s.Do(func(*replay.DebugStop) error {
 		if x := s.live.copied; x != nil {
-			thread, calls = x.Thread(), !x.Over()
+			c = &Copied{Thread: x.Thread(), Calls: !x.Over()}
 		}
 		return nil
 	})
-	return thread, calls, err
+	return c, err
 }
 
 // Discard gives up the copy.
 func (s *Session) Discard() error {
+	s.left.Store(nil)
 	return s.Do(func(*replay.DebugStop) error { return s.live.discard() })
 }
 

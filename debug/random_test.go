@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"diagnose/debug"
 	"diagnose/evidence"
@@ -31,7 +32,7 @@ func (g *gambler) command() (what string, err error) {
 		halts.Watches = []replay.Watch{{Addr: g.total, Size: 4, Writes: true}}
 	}
 	thread := g.s.Stop().Thread
-	switch g.random.IntN(7) {
+	switch g.random.IntN(8) {
 	case 0:
 		what = "continue"
 		_, err = g.s.Forward(halts, 0)
@@ -53,6 +54,9 @@ func (g *gambler) command() (what string, err error) {
 	case 6:
 		what = "change"
 		err = g.change(thread)
+	case 7:
+		what = "leave"
+		err = g.leave(halts)
 	}
 	if errors.Is(err, debug.ErrBegin) || errors.Is(err, debug.ErrEnd) {
 		return what, nil
@@ -73,6 +77,29 @@ func (g *gambler) change(thread uint32) error {
 		}
 		return err
 	})
+}
+
+// leave lets the process leave the recording, with a change, and continue in any way; then it is given up.
+func (g *gambler) leave(halts debug.Halts) error {
+	if g.random.IntN(2) == 0 {
+		if err := g.change(g.s.Stop().Thread); err != nil {
+			return err
+		}
+	}
+	if err := g.s.Leave(); err != nil {
+		return err
+	}
+	for range g.random.IntN(10) {
+		plan := debug.LeftPlan{Halts: halts, Within: func(debug.Stop) bool { return g.random.IntN(3) > 0 }, Time: time.Minute}
+		if g.random.IntN(2) == 0 {
+			plan.Step = 1 + g.random.Uint32N(3)
+		}
+		var over *replay.CallError
+		if err := g.s.Left().Continue(plan); err != nil && !errors.As(err, &over) {
+			return err
+		}
+	}
+	return g.s.Discard()
 }
 
 // end returns what the program has at the recording's end.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"diagnose/evidence"
 	"diagnose/replay"
@@ -30,6 +31,8 @@ type Session struct {
 	caught map[uint32][]caught
 
 	way way
+	// left is the copy that has left the recording; nil: none has.
+	left atomic.Pointer[Left]
 
 	mu sync.Mutex
 	// moving is the replay on its way, for Interrupt; under: a way by other replays is. interrupted: it is given up.
@@ -37,7 +40,7 @@ type Session struct {
 	under       bool
 	interrupted bool
 	// calling ends a run of the copy; nil: it does not run.
-	calling context.CancelFunc
+	calling func()
 }
 
 // Halts are the places where a session stops on its way.
@@ -91,8 +94,13 @@ func (s *Session) Close() {
 // Position is where the session is.
 func (s *Session) Position() Position { return s.at }
 
-// Stop is why it stopped there.
-func (s *Session) Stop() Stop { return s.stop }
+// Stop is why it stopped there, or where the process has stopped that has left the recording.
+func (s *Session) Stop() Stop {
+	if l := s.Left(); l != nil {
+		return l.stop
+	}
+	return s.stop
+}
 
 // Do calls a function with the stopped process.
 func (s *Session) Do(call func(*replay.DebugStop) error) error { return s.live.do(call) }
@@ -216,6 +224,7 @@ func (s *Session) Go(to Position) error {
 func (s *Session) settle(l *live, at Position, stop Stop) {
 	old := s.live
 	s.live, s.at, s.stop = l, at, stop
+	s.left.Store(nil)
 	old.close()
 }
 
@@ -224,6 +233,9 @@ func (s *Session) Begin() Position { return PositionOf(s.first) }
 
 // Forward continues to the next halt, or to the next instruction of a thread (0: of none).
 func (s *Session) Forward(h Halts, step uint32) (Stop, error) {
+	if s.Left() != nil {
+		return s.stop, ErrLeft
+	}
 	if s.at.End {
 		return s.stop, ErrEnd
 	}
@@ -279,6 +291,9 @@ func (p *Position) after(from, stop Stop) Position {
 // Backward continues backwards to the last halt before the position: the process stops before the instruction that
 // has the breakpoint, or that made the access, or at the signal. ErrBegin: there is none, and the session is at the beginning.
 func (s *Session) Backward(h Halts) (Stop, error) {
+	if s.Left() != nil {
+		return s.stop, ErrLeft
+	}
 	defer s.begin("looking for the last stop before here")()
 	r := &search{s: s, halts: h}
 	if err := r.run(); err != nil {
@@ -314,6 +329,9 @@ type Write struct {
 // LastWrite returns the last store to words before the position. The session stays where it is. ErrBegin: there is none.
 // Stores of the kernel are not seen.
 func (s *Session) LastWrite(words []replay.Watch) (*Write, error) {
+	if s.Left() != nil {
+		return nil, ErrLeft
+	}
 	defer s.begin("looking for the last store before here")()
 	r := &search{s: s, halts: Halts{Watches: words}}
 	if err := r.run(); err != nil {

@@ -51,13 +51,16 @@ func newDebug() *cobra.Command {
 the recording in both directions: continue, step, next, finish, breakpoints and
 watchpoints, and reverse-continue, reverse-step, reverse-next, reverse-finish.
 Stores, and calls of the program's functions, are made in a copy of the program, which
-lives until it moves. The recording stays as it is.
+lives until it moves; after 'leave' the program continues in it. The recording stays as
+it is.
 
 Commands in gdb, besides gdb's own:
 
     goto MOMENT            go to a moment, which reports name; also begin, end
     who-wrote EXPRESSION   the last store to a variable before here
     discard                give up the changes made here
+    leave                  continue from the changes made here, away from the recording,
+                           until discard
     monitor when           the moment where the program is stopped
     monitor cause          the cause of the failure, with the moment of each step
 
@@ -267,7 +270,7 @@ func gdbArguments(socket, program string, arguments []string) []string {
 // pythonOf makes one line of a script for gdb.
 func pythonOf(script string) string { return "python exec(" + strconv.Quote(script) + ")" }
 
-// gdbCommands defines goto, who-wrote and discard in gdb's Python.
+// gdbCommands defines goto, who-wrote, discard and leave in gdb's Python.
 const gdbCommands = `
 import gdb
 class Goto(gdb.Command):
@@ -296,9 +299,16 @@ class Discard(gdb.Command):
     def invoke(self, argument, from_tty):
         gdb.execute("monitor discard", to_string=True)
         gdb.execute("continue")
+class Leave(gdb.Command):
+    """Leave the recording: the program continues with the changes made here, until discard."""
+    def __init__(self):
+        super().__init__("leave", gdb.COMMAND_RUNNING)
+    def invoke(self, argument, from_tty):
+        gdb.execute("monitor leave")
 Goto()
 WhoWrote()
 Discard()
+Leave()
 `
 
 // causesOf returns what diagnoses a recording.

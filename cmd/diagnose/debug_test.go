@@ -18,12 +18,14 @@ func TestDebug(t *testing.T) {
 	debugtest.NeedsWatches(t)
 	dir := traceable(t)
 	got := diagnose(t, nil, "debug", dir, "--", "-batch", "-ex", "break add", "-ex", "reverse-continue", "-ex", "who-wrote guarded", "-ex", "goto end",
-		"-ex", "monitor when", "-ex", "goto begin", "-ex", "goto nowhere")
+		"-ex", "monitor when", "-ex", "goto begin", "-ex", "leave", "-ex", "stepi", "-ex", "monitor when", "-ex", "reverse-stepi", "-ex", "discard",
+		"-ex", "goto nowhere")
 	if got.status != exitOK {
 		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
 	text := got.stdout + got.stderr
-	for _, want := range []string{"Breakpoint 1, ", "last stored to by thread", "no moment"} {
+	for _, want := range []string{"Breakpoint 1, ", "last stored to by thread", "no longer follows the recording", "has left the recording at 1:",
+		"cannot go backwards", "is given up: the program is again as recorded", "no moment"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -41,17 +41,19 @@ func (s *Server) writeMemory(packet string) (string, error) {
 	if length == 0 {
 		return "OK", nil // gdb asks whether X is known
 	}
-	recorded, err := s.recorded(s.selected)
-	if err != nil {
-		return "", err
-	}
-	// Below the stack pointer gdb stores arguments.
-	const room = 1 << 20
-	if sp := recorded.register(indexRSP); addr >= sp || addr < sp-room {
-		s.changes.stored = true
+	if s.Session.Left() == nil {
+		recorded, err := s.recorded(s.selected)
+		if err != nil {
+			return "", err
+		}
+		// Below the stack pointer gdb stores arguments.
+		const room = 1 << 20
+		if sp := recorded.register(indexRSP); addr >= sp || addr < sp-room {
+			s.changes.stored = true
+		}
 	}
 	s.threads = nil
-	return "OK", s.Session.Change(s.selected, func(x *replay.Copy) error { return x.WriteMemory(evidence.Addr(addr), content) })
+	return "OK", s.Session.WriteMemory(evidence.Addr(addr), content)
 }
 
 // writeRegister answers P.
@@ -77,8 +79,7 @@ func (s *Server) writeRegister(packet string) (string, error) {
 		return "OK", nil
 	}
 	changed := f.with(r, value)
-	err = s.Session.Change(s.selected, func(x *replay.Copy) error { return x.SetRegisters(changed.general, changed.extended) })
-	if err != nil {
+	if err := s.Session.SetRegisters(s.selected, changed.general, changed.extended); err != nil {
 		return "", err
 	}
 	delete(s.files, s.selected)
@@ -146,10 +147,14 @@ func (s *Server) recorded(thread uint32) (*registerFile, error) {
 // runChanged runs a call of a function that gdb has prepared in the copy. called is false if there is none: then the copy is given up, as the
 // replay is about to continue. steps is the thread that is to be stepped, 0 if there is none.
 func (s *Server) runChanged(steps uint32) (reply string, called bool, err error) {
-	thread, calls, err := s.Session.Copied()
-	if thread == 0 || err != nil {
+	copied, err := s.Session.Copied()
+	switch {
+	case copied == nil || err != nil:
 		return "", false, err
+	case copied.Thread == 0:
+		return "", false, s.drop(false)
 	}
+	thread := copied.Thread
 	f, err := s.file(thread)
 	if err != nil {
 		return "", false, err
@@ -159,7 +164,7 @@ func (s *Server) runChanged(steps uint32) (reply string, called bool, err error)
 		return "", false, err
 	}
 	moved := f.register(indexRIP) != recorded.register(indexRIP) || f.register(indexRSP) != recorded.register(indexRSP)
-	if moved && calls && !s.staying && (s.calling || s.isCalled(f)) {
+	if moved && copied.Calls && !s.staying && (s.calling || s.isCalled(f)) {
 		s.calling = true
 		if steps != 0 && steps != thread {
 			// gdb steps a thread over its breakpoint before another one calls.

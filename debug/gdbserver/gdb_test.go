@@ -89,7 +89,7 @@ func TestCalls(t *testing.T) {
 		`print copy_text("from gdb")`, "print text", "print lock_lent()", "print lock_kept()", "monitor discard", "continue", "print total", "thread 2", "print count()", "thread 1", "print count()",
 		"continue", "print total")
 	shows(t, out, `\$1 = 91`, `\$2 = 11.5`, `\$3 = 8`, `\$4 = 9`, `"from gdb"`, `"from gdb"`, `= 10\n`, "it cannot continue; .*every thread waits", "signaled while in a function called", "stays here", `= 7\n`,
-		`= 8\n`, "Cannot access memory", "SIGSEGV", `= 1\n`)
+		`= 8\n`, "functions were called in thread 2", "SIGSEGV", `= 1\n`)
 }
 
 // Ctrl-C ends a call that does not return; the program then continues as recorded.

@@ -18,8 +18,9 @@ const monitorHelp = `monitor when              the moment: THREAD:EVENT:PC:COUNT
 monitor goto MOMENT       where 'continue' leads next; also begin, end
 monitor who-wrote ADDRESS SIZE   the last store to a word before here
 monitor discard           the next 'continue' stays here, and gives up the changes
+monitor leave             leave the recording: the program continues with the changes made here
 monitor cause             the cause of the failure, with the moment of each step
-Commands of gdb that 'diagnose debug' defines: goto MOMENT, who-wrote EXPRESSION, discard.
+Commands of gdb that 'diagnose debug' defines: goto MOMENT, who-wrote EXPRESSION, discard, leave.
 `
 
 // monitor answers a command of the user after "monitor".
@@ -31,12 +32,7 @@ func (s *Server) monitor(ctx context.Context, command string, out io.Writer) err
 	arguments := fields[1:]
 	switch fields[0] {
 	case "when":
-		m, err := s.Session.Moment()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(out, m)
-		return nil
+		return s.tellMoment(out)
 	case "goto":
 		return s.setGoal(arguments, out)
 	case "who-wrote":
@@ -45,11 +41,26 @@ func (s *Server) monitor(ctx context.Context, command string, out io.Writer) err
 		s.staying = true
 		fmt.Fprintln(out, "The next 'continue' stays here, and gives up the changes.")
 		return nil
+	case "leave":
+		return s.leave(out)
 	case "cause":
 		return s.tellCause(ctx, out)
 	}
 	_, err := io.WriteString(out, monitorHelp)
 	return err
+}
+
+func (s *Server) tellMoment(out io.Writer) error {
+	m, err := s.Session.Moment()
+	if err != nil {
+		return err
+	}
+	text := m.String()
+	if s.Session.Left() != nil {
+		text = "The process has left the recording at " + text + "; 'discard' goes back there."
+	}
+	fmt.Fprintln(out, text)
+	return nil
 }
 
 // setGoal notes where the next continue leads: gdb learns of another place of the program only by a stop.
@@ -100,6 +111,8 @@ func (s *Server) whoWrote(arguments []string, out io.Writer) error {
 	}
 	w, err := s.Session.LastWrite(list)
 	switch {
+	case errors.Is(err, debug.ErrLeft):
+		return errors.New("the process has left the recording, in which the last store is looked for: 'discard' goes back there")
 	case errors.Is(err, debug.ErrBegin):
 		fmt.Fprintf(out, "No instruction stored to it since the beginning of the recording (%s: the kernel's stores are not seen).\n", evidence.Inferred)
 		return nil

@@ -32,6 +32,9 @@ func (s *Server) resume(actions string) (string, error) {
 		if what[0] != 'c' && what[0] != 'C' {
 			steps = number
 		}
+		if l := s.Session.Left(); l != nil {
+			return left{s, l}.resume(what, steps)
+		}
 		if reply, called, err := s.runChanged(steps); called || err != nil {
 			return reply, err
 		}
@@ -119,12 +122,15 @@ func (s *Server) backward(how string) (string, error) {
 		return reply, nil
 	}
 	s.staying = false
+	if l := s.Session.Left(); l != nil {
+		return left{s, l}.backward()
+	}
 	// What gdb does backwards is never a call.
-	changed, _, err := s.Session.Copied()
+	copied, err := s.Session.Copied()
 	if err != nil {
 		return "", err
 	}
-	if changed != 0 {
+	if copied != nil {
 		if err := s.drop(true); err != nil {
 			return "", err
 		}

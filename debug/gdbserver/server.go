@@ -281,10 +281,8 @@ func (s *Server) list() ([]replay.DebugThread, error) {
 	if s.threads != nil {
 		return s.threads, nil
 	}
-	err := s.Session.Do(func(d *replay.DebugStop) error {
-		s.threads = d.Threads()
-		return nil
-	})
+	var err error
+	s.threads, err = s.Session.Threads()
 	return s.threads, err
 }
 
