@@ -223,7 +223,8 @@ func (f *debugFlags) serveEditor(ctx context.Context, path string, s *gdbserver.
 	start := func(on func(mi.Record)) (*mi.GDB, error) {
 		return mi.Start(f.gdb, gdbArguments(path, s.Program, []string{"-iex", "set mi-async on", "-iex", "set breakpoint pending on"}), on)
 	}
-	editor := &dapserver.Server{Start: start, Warnings: f.warnings, Ended: endOf(s.Session), Causes: s.Causes}
+	editor := &dapserver.Server{Start: start, Warnings: f.warnings, Ended: endOf(s.Session), Causes: s.Causes,
+		Left: func() bool { return s.Session.Left() != nil }}
 	return editor.Serve(ctx, os.Stdin, os.Stdout)
 }
 

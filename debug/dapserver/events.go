@@ -92,6 +92,8 @@ func (s *Server) tellStop() {
 		}
 	case "", "no-history": // gdb 13 gives no reason where the recording ends
 		switch {
+		case s.Left():
+			x.Body.Reason, x.Body.Description = "step", "the process has left the recording, and does not continue here"
 		case !first:
 			x.Body.Reason, x.Body.Description = "step", "no more of the recording"
 		case s.Ended != "":
@@ -107,10 +109,17 @@ func (s *Server) tellStop() {
 
 func (s *Server) exception(x *dap.StoppedEvent, what string) {
 	x.Body.Reason, x.Body.Description, x.Body.Text = "exception", what, what
+	if s.Left() {
+		x.Body.Text += ": " + ofNoCause
+		return
+	}
 	if text := s.causesText(); text != "" {
 		x.Body.Text += ": " + text
 	}
 }
+
+// ofNoCause is told in place of the causes where the failure is not the recorded one.
+const ofNoCause = "the process has left the recording, whose failure alone is diagnosed"
 
 // diagnose finds the causes, and tells them when they are known.
 func (s *Server) diagnose(ctx context.Context) {
@@ -174,6 +183,8 @@ func (s *Server) tellException(r *dap.ExceptionInfoRequest) {
 		x.Body.ExceptionId = s.Ended
 	}
 	switch {
+	case s.Left():
+		x.Body.Description = ofNoCause
 	case s.Causes == nil:
 		x.Body.Description = "No diagnosis is available here."
 	case !s.diagnosed:

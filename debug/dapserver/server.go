@@ -25,6 +25,8 @@ type Server struct {
 	Warnings string
 	// Causes diagnoses the recording; nil: it cannot be diagnosed here.
 	Causes func(ctx context.Context) ([]debug.Cause, error)
+	// Left reports whether the process has left the recording, so that its failures are not the recorded one; nil: it never has.
+	Left func() bool
 
 	out io.Writer
 	gdb *mi.GDB
@@ -60,6 +62,9 @@ type Server struct {
 // Serve answers an editor's requests until it disconnects.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s.out, s.breakpoints, s.known = out, map[string][]string{}, make(chan struct{})
+	if s.Left == nil {
+		s.Left = func() bool { return false }
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() {

@@ -31,17 +31,18 @@ type editor struct {
 	kept     []dap.Message
 }
 
-// open starts a server on a recording, with one cause, and opens it as an editor does.
-func open(t *testing.T) *editor {
-	source, err := filepath.Abs("../testdata/total.c")
+// open starts a server on a recording of a program of testdata, with one cause.
+func open(t *testing.T, program string) *editor {
+	source, err := filepath.Abs(filepath.Join("../testdata", program))
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := debugtest.Serve(t, "total.c", "gcc", "-O0")
+	served := debugtest.Serve(t, program, "gcc", "-O0")
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	s := &dapserver.Server{
 		Ended:    "SIGSEGV",
+		Left:     func() bool { return served.Session.Left() != nil },
 		Warnings: "same place, other state",
 		Start: func(on func(mi.Record)) (*mi.GDB, error) {
 			return mi.Start(served.GDB, []string{"-nx", "-q", "-iex", "set mi-async on", "-iex", "set sysroot /", "-ex", "target remote " + served.Socket, served.Program}, on)
@@ -130,7 +131,7 @@ func (e *editor) frames(thread int) []dap.StackFrame {
 
 // An editor opens a recording at the failure, goes back, and sees variables and the causes.
 func TestEditor(t *testing.T) {
-	e := open(t)
+	e := open(t, "total.c")
 	e.ask(&dap.InitializeRequest{}, "initialize")
 	if m, is := e.ask(&dap.ThreadsRequest{}, "threads").(*dap.ErrorResponse); !is {
 		t.Errorf("threads before launch: %#v", m)
@@ -174,6 +175,73 @@ func TestEditor(t *testing.T) {
 	info := e.ask(&dap.ExceptionInfoRequest{Arguments: dap.ExceptionInfoArguments{ThreadId: stop.ThreadId}}, "exceptionInfo")
 	if !strings.Contains(info.(*dap.ExceptionInfoResponse).Body.Description, "a summary") {
 		t.Errorf("exception %#v", info)
+	}
+	e.ask(&dap.DisconnectRequest{}, "disconnect")
+}
+
+// evaluate executes a command in the editor's console.
+func (e *editor) evaluate(command string) string {
+	e.t.Helper()
+	x := e.ask(&dap.EvaluateRequest{Arguments: dap.EvaluateArguments{Expression: command, Context: "repl"}}, "evaluate")
+	r, is := x.(*dap.EvaluateResponse)
+	if !is {
+		e.t.Fatalf("%s: %#v", command, x)
+	}
+	return r.Body.Result
+}
+
+// breakAt sets the breakpoints on functions.
+func (e *editor) breakAt(functions ...string) {
+	e.t.Helper()
+	var list []dap.FunctionBreakpoint
+	for _, name := range functions {
+		list = append(list, dap.FunctionBreakpoint{Name: name})
+	}
+	e.ask(&dap.SetFunctionBreakpointsRequest{Arguments: dap.SetFunctionBreakpointsArguments{Breakpoints: list}}, "setFunctionBreakpoints")
+}
+
+// The process leaves the recording by a command in the console. Its stops are an editor's like others, but have no causes.
+func TestEditorLeaves(t *testing.T) {
+	e := open(t, "left.c")
+	e.ask(&dap.InitializeRequest{}, "initialize")
+	e.ask(&dap.LaunchRequest{Arguments: []byte("{}")}, "launch")
+	e.breakAt("check")
+	e.ask(&dap.ConfigurationDoneRequest{}, "configurationDone")
+	e.wait("causes", func(m dap.Message) bool { _, is := m.(*dap.ThreadEvent); return is })
+	stop := e.stopped()
+	e.ask(&dap.ReverseContinueRequest{Arguments: dap.ReverseContinueArguments{ThreadId: stop.ThreadId}}, "reverseContinue")
+	e.stopped()
+	e.evaluate("set var broken = 0")
+	e.evaluate("set var wild = 1")
+	if text := e.evaluate("monitor leave"); !strings.Contains(text, "no longer follows the recording") {
+		t.Errorf("leave: %s", text)
+	}
+	e.breakAt("handle")
+	e.ask(&dap.ContinueRequest{Arguments: dap.ContinueArguments{ThreadId: 1}}, "continue")
+	if stop = e.stopped(); stop.Reason != "breakpoint" || stop.ThreadId == 1 || e.frames(stop.ThreadId)[0].Name != "handle" {
+		t.Errorf("stopped at %+v", stop)
+	}
+	e.breakAt()
+	e.ask(&dap.ContinueRequest{Arguments: dap.ContinueArguments{ThreadId: stop.ThreadId}}, "continue")
+	if stop = e.stopped(); stop.Reason != "exception" || stop.Description != "SIGSEGV" || strings.Contains(stop.Text, "a summary") || e.frames(stop.ThreadId)[0].Name != "main" {
+		t.Errorf("failed at %+v", stop)
+	}
+	info := e.ask(&dap.ExceptionInfoRequest{Arguments: dap.ExceptionInfoArguments{ThreadId: stop.ThreadId}}, "exceptionInfo")
+	if x := info.(*dap.ExceptionInfoResponse).Body; !strings.Contains(x.Description, "has left the recording") {
+		t.Errorf("exception %+v", x)
+	}
+	e.ask(&dap.StepBackRequest{Arguments: dap.StepBackArguments{ThreadId: stop.ThreadId}}, "stepBack")
+	if stop = e.stopped(); stop.Reason != "step" || !strings.Contains(stop.Description, "has left the recording") {
+		t.Errorf("back at %+v", stop)
+	}
+	e.evaluate("monitor discard")
+	e.ask(&dap.ContinueRequest{Arguments: dap.ContinueArguments{ThreadId: stop.ThreadId}}, "continue")
+	if stop = e.stopped(); e.frames(stop.ThreadId)[0].Name != "check" || e.evaluate("print broken") != "$1 = 1" {
+		t.Errorf("returned to %+v", stop)
+	}
+	e.ask(&dap.ContinueRequest{Arguments: dap.ContinueArguments{ThreadId: stop.ThreadId}}, "continue")
+	if stop = e.stopped(); stop.Reason != "exception" || !strings.Contains(stop.Text, "a summary") {
+		t.Errorf("the end: %+v", stop)
 	}
 	e.ask(&dap.DisconnectRequest{}, "disconnect")
 }

@@ -31,6 +31,7 @@ func FindGDB() (string, error) {
 // Served is a recording that a server shows one debugger.
 type Served struct {
 	GDB, Program, Socket string
+	Session              *debug.Session
 	// Ended receives the server's error, or nil, when the debugger has left. After that Notes has what the server told its user, lines.
 	Ended chan error
 	Notes strings.Builder
@@ -77,6 +78,7 @@ func ServeProgram(t testing.TB, program string, arguments ...string) *Served {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	x.Session = s
 	ctx := context.WithoutCancel(t.Context()) // which ends before the functions of t.Cleanup
 	listener, err := net.Listen("unix", x.Socket)
 	if err != nil {
