@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 // thread runs at a time; which one, the engine decides as in a FreeRequest. It is used as the Copy is.
 type Left struct {
 	x *Copy
-	// interrupt asks for a stop.
+	// interrupt asks for a stop; asked: the debugger does, and not the end of a thread's turn.
 	interrupt Interruption
+	asked     atomic.Bool
 	plan      LeftPlan
 	stop      LeftStop
 	// caught: the signal of the stop has a handler, which has not been called yet.
@@ -51,6 +53,9 @@ type LeftStop struct {
 	Watch  int
 	Signal int
 }
+
+// leftTurn is how long a thread computes while another one is held in the program, for which it may wait in a loop.
+const leftTurn = time.Second
 
 // leftComputing bounds how long a Left computes without an event. The debugger has a shorter bound.
 const leftComputing = time.Hour
@@ -146,10 +151,16 @@ func (l *Left) stopped(d *DebugStop) (DebugPlan, error) {
 }
 
 // Interrupt asks for a stop of Continue, from any goroutine.
-func (l *Left) Interrupt() { l.interrupt.Ask() }
+func (l *Left) Interrupt() {
+	l.asked.Store(true)
+	l.interrupt.Ask()
+}
 
 // Interrupted withdraws that, and reports whether it was asked for.
-func (l *Left) Interrupted() bool { return l.interrupt.Take() }
+func (l *Left) Interrupted() bool {
+	l.interrupt.Take()
+	return l.asked.Swap(false)
+}
 
 // Continue lets the process continue to its next stop. The error is a *CallError if it cannot continue any more; it stays where it is. So it does
 // at a fault without a handler that is to be delivered; without that the instruction is executed again.
@@ -170,12 +181,44 @@ func (l *Left) Continue(ctx context.Context, plan LeftPlan) (LeftStop, error) {
 		signal = syscall.Signal(l.stop.Signal)
 	}
 	l.plan, l.caught, l.changed = plan, false, 0
-	c.ctx, c.end = ctx, nil
+	c.ctx = ctx
+	for {
+		if err := l.run(signal); err != nil {
+			l.over = err
+			return l.stop, err
+		}
+		stop, err := l.ended()
+		if err != nil || stop.Kind != StopInterrupt || l.asked.Swap(false) {
+			return stop, err
+		}
+		next, err := l.nextHeld()
+		if err == nil && next != nil {
+			err = l.give(next)
+		}
+		if err != nil {
+			return stop, err
+		}
+		signal = 0
+	}
+}
+
+// run lets the process run to a stop, or to the end of the thread's turn; signal is delivered to the thread.
+func (l *Left) run(signal syscall.Signal) error {
+	c, t := l.x.c, l.x.thread
+	next, err := l.nextHeld()
+	if err != nil {
+		return err
+	}
+	if next != nil {
+		turn := time.AfterFunc(leftTurn, l.interrupt.Ask)
+		defer turn.Stop()
+	}
+	c.end = nil
 	c.watch = startWatchdog(c)
 	c.watch.watchProcess(c.PID, c.Control)
-	err := c.debugging.proceed(x.thread, plan.DebugPlan)
+	err = c.debugging.proceed(t, l.plan.DebugPlan)
 	if err == nil && signal != 0 {
-		err = c.cont(x.thread, signal)
+		err = c.cont(t, signal)
 	}
 	if err == nil {
 		err = c.goOn()
@@ -184,14 +227,30 @@ func (l *Left) Continue(ctx context.Context, plan LeftPlan) (LeftStop, error) {
 		err = c.loop()
 	}
 	c.watch.stop()
-	if err == nil {
-		err = errors.Join(c.debugging.endStep(), c.StopAll())
-	}
 	if err != nil {
-		l.over = err
-		return l.stop, err
+		return err
 	}
-	return l.ended()
+	return errors.Join(c.debugging.endStep(), c.StopAll())
+}
+
+// nextHeld returns the thread after the one with the right to run, in turn, that is held in the program; nil: there is none.
+func (l *Left) nextHeld() (*tracee.Thread, error) {
+	var first *tracee.Thread
+	for _, t := range l.x.c.SortedThreads() {
+		if t == l.x.thread || t.Index == 0 || t.Final == nil {
+			continue
+		}
+		switch inside, err := l.x.inEngine(t); {
+		case err != nil:
+			return nil, err
+		case inside:
+		case t.Index > l.x.thread.Index:
+			return t, nil
+		case first == nil:
+			first = t
+		}
+	}
+	return first, nil
 }
 
 // ended says how a way has ended.
@@ -230,17 +289,23 @@ func (l *Left) ended() (LeftStop, error) {
 
 // prefer gives the right to run to the thread that is to be stepped, or else to one whose registers were changed, if it was held in the program.
 func (l *Left) prefer(thread uint32) error {
-	x, c := l.x, l.x.c
+	x := l.x
 	if thread == 0 {
 		thread = l.changed
 	}
-	t := c.ThreadNumbered(thread)
+	t := x.c.ThreadNumbered(thread)
 	if t == nil || t == x.thread || t.Final == nil {
 		return nil
 	}
 	if inside, err := x.inEngine(t); err != nil || inside {
 		return err
 	}
+	return l.give(t)
+}
+
+// give gives the right to run to a thread that is held in the program, and holds the one that has it.
+func (l *Left) give(t *tracee.Thread) error {
+	x, c := l.x, l.x.c
 	control, err := c.ReadControl()
 	if err != nil {
 		return err

@@ -75,6 +75,12 @@ func TestLeftThreads(t *testing.T) {
 	shows(t, out, hasLeft, "Switching to thread 4", `#0 .* turn`, `= 5\n`, `0x[0-9a-f]+\t\d`, `#0 .* turn`, `\* 4 `, "Switching to thread 1", `= 5\n`, `main \(\)`, "Switching to thread 4", `\n42\t`, `\* 4 `, "the status 3")
 }
 
+// A thread that waits in a loop for a store does not keep the thread from running that makes it.
+func TestLeftTurns(t *testing.T) {
+	out := gdb(t, leftSource, "gcc", "-O0", toCheck("print stopped", "thread 4", "print add(0)", "continue", "print stopped")...)
+	shows(t, out, hasLeft, "Switching to thread 4", "= 0\n", "the status 3", "= 1\n")
+}
+
 // A store alone takes no thread out of the recording library: the signal at which the process leaves is delivered.
 func TestLeaveAtSignal(t *testing.T) {
 	out := gdb(t, "signals.c", "gcc", "-O0", "reverse-continue", "set var repaired = 7", "monitor leave", "break on_usr", "continue", "print repaired", "bt", "continue", "continue")
