@@ -21,6 +21,8 @@ type probeReport struct {
 	log *probe.Log
 	// failure is why the replay ended early; nil: it did not.
 	failure error
+	// placed are the names of places, by their index.
+	placed map[int]string
 }
 
 // short says why the replay is not as recorded; empty: it is.
@@ -249,7 +251,15 @@ func (r *probeReport) where(place int) string {
 // whereRow is where a row is: of a write its line, of others their place.
 func (r *probeReport) whereRow(x *probe.Row) string {
 	if r.log.Places[x.Place].Kind != probe.KindWrite {
-		return r.where(x.Place)
+		if r.placed == nil {
+			r.placed = map[int]string{}
+		}
+		text, known := r.placed[x.Place]
+		if !known {
+			text = r.where(x.Place)
+			r.placed[x.Place] = text
+		}
+		return text
 	}
 	if x.Site.Line == 0 {
 		return x.Site.Function

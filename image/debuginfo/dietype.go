@@ -27,6 +27,8 @@ type dieType struct {
 	bare, core  func() *dieType
 	members     func() []Member
 	enumerators func() map[uint64]string
+	sized       sync.Once
+	bytes       int64
 }
 
 // DWARF attribute encodings of base types (DWARF 5 table 7.11).
@@ -273,7 +275,10 @@ func (t *dieType) memberPointerSize() int64 {
 }
 
 // Size implements Type.
-func (t *dieType) Size() int64 { return t.size(0) }
+func (t *dieType) Size() int64 {
+	t.sized.Do(func() { t.bytes = t.size(0) })
+	return t.bytes
+}
 
 // size bounds the depth of arrays of arrays.
 func (t *dieType) size(depth int) int64 {
