@@ -24,11 +24,17 @@ func (s *Session) Inspect(call func(State) error) error {
 	})
 }
 
-// Change calls a function with a copy of the stopped process whose registers can be changed in a thread. There is one copy, which lives until
+// Changes are what a user changes of the stopped process, in a copy of it.
+type Changes struct{ s *Session }
+
+// Changes returns the changes here.
+func (s *Session) Changes() Changes { return Changes{s} }
+
+// Do calls a function with a copy of the stopped process whose registers can be changed in a thread. There is one copy, which lives until
 // the session's position changes, or until Discard.
-func (s *Session) Change(thread uint32, call func(*replay.Copy) error) error {
-	return s.Do(func(d *replay.DebugStop) error {
-		x, err := s.live.copy(d)
+func (c Changes) Do(thread uint32, call func(*replay.Copy) error) error {
+	return c.s.Do(func(d *replay.DebugStop) error {
+		x, err := c.s.live.copy(d)
 		if err != nil {
 			return err
 		}
@@ -56,20 +62,20 @@ type Copied struct {
 }
 
 // Copied returns the state of the copy; nil: there is none.
-func (s *Session) Copied() (c *Copied, err error) {
-	err = s.Do(func(*replay.DebugStop) error {
-		if x := s.live.copied; x != nil {
-			c = &Copied{Thread: x.Thread(), Calls: !x.Over()}
+func (c Changes) Copied() (state *Copied, err error) {
+	err = c.s.Do(func(*replay.DebugStop) error {
+		if x := c.s.live.copied; x != nil {
+			state = &Copied{Thread: x.Thread(), Calls: !x.Over()}
 		}
 		return nil
 	})
-	return c, err
+	return state, err
 }
 
 // Discard gives up the copy.
-func (s *Session) Discard() error {
-	s.left.Store(nil)
-	return s.Do(func(*replay.DebugStop) error { return s.live.discard() })
+func (c Changes) Discard() error {
+	c.s.left.Store(nil)
+	return c.s.Do(func(*replay.DebugStop) error { return c.s.live.discard() })
 }
 
 // discard gives up the copy, on the thread that traces it.
@@ -83,32 +89,32 @@ func (l *live) discard() error {
 }
 
 // StepOther lets another thread of the copy execute one instruction.
-func (s *Session) StepOther(thread uint32) error {
-	return s.Do(func(*replay.DebugStop) error {
-		if s.live.copied == nil {
+func (c Changes) StepOther(thread uint32) error {
+	return c.s.Do(func(*replay.DebugStop) error {
+		if c.s.live.copied == nil {
 			return nil
 		}
-		return s.live.copied.StepOther(thread)
+		return c.s.live.copied.StepOther(thread)
 	})
 }
 
-// RunCopy lets a thread of the copy run up to one of the instructions, or execute one instruction if there are none. The error is that of
+// Run lets a thread of the copy run up to one of the instructions, or execute one instruction if there are none. The error is that of
 // replay.Copy.Run, or ErrInterrupted.
-func (s *Session) RunCopy(thread uint32, upTo []evidence.Addr) error {
-	ctx, cancel := context.WithCancel(s.ctx)
+func (c Changes) Run(thread uint32, upTo []evidence.Addr) error {
+	ctx, cancel := context.WithCancel(c.s.ctx)
 	defer cancel()
-	s.mu.Lock()
-	s.calling = cancel
-	s.mu.Unlock()
+	c.s.mu.Lock()
+	c.s.calling = cancel
+	c.s.mu.Unlock()
 	var limit replay.CallLimit
 	if len(upTo) == 0 {
 		limit.Instructions = 1
 	}
-	err := s.Change(thread, func(x *replay.Copy) error { return x.Run(ctx, upTo, limit) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calling = nil
-	if errors.Is(err, context.Canceled) && s.ctx.Err() == nil {
+	err := c.Do(thread, func(x *replay.Copy) error { return x.Run(ctx, upTo, limit) })
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.s.calling = nil
+	if errors.Is(err, context.Canceled) && c.s.ctx.Err() == nil {
 		return ErrInterrupted
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 )
 
 // Left is the process of a session that has left the recording: a copy that continues as the program would. The session's position stays where
-// it has left, until Session.Discard, or a way to another position, gives the copy up.
+// it has left, until Changes.Discard, or a way to another position, gives the copy up.
 type Left struct {
 	s    *Session
 	way  *replay.Left
@@ -21,18 +21,18 @@ type Left struct {
 var ErrLeft = errors.New("debug: the process has left the recording")
 
 // Leave leaves the recording where the session is, with the changes made here.
-func (s *Session) Leave() error {
-	if s.Left() != nil {
+func (c Changes) Leave() error {
+	if c.s.Left() != nil {
 		return ErrLeft
 	}
-	return s.Do(func(d *replay.DebugStop) error {
-		x, err := s.live.copy(d)
+	return c.s.Do(func(d *replay.DebugStop) error {
+		x, err := c.s.live.copy(d)
 		if err != nil {
 			return err
 		}
-		way, err := x.Leave(s.stop.Thread)
+		way, err := x.Leave(c.s.stop.Thread)
 		if err == nil {
-			s.left.Store(&Left{s: s, way: way, stop: s.stop})
+			c.s.left.Store(&Left{s: c.s, way: way, stop: c.s.stop})
 		}
 		return err
 	})
@@ -112,17 +112,17 @@ func (s *Session) Threads() (list []replay.DebugThread, err error) {
 }
 
 // SetRegisters changes a thread's registers in the copy, which is made if there is none.
-func (s *Session) SetRegisters(thread uint32, general, extended []byte) error {
-	if l := s.Left(); l != nil {
-		return s.Do(func(*replay.DebugStop) error { return l.way.SetRegisters(thread, general, extended) })
+func (c Changes) SetRegisters(thread uint32, general, extended []byte) error {
+	if l := c.s.Left(); l != nil {
+		return c.s.Do(func(*replay.DebugStop) error { return l.way.SetRegisters(thread, general, extended) })
 	}
-	return s.Change(thread, func(x *replay.Copy) error { return x.SetRegisters(general, extended) })
+	return c.Do(thread, func(x *replay.Copy) error { return x.SetRegisters(general, extended) })
 }
 
 // WriteMemory changes memory in the copy, which is made if there is none.
-func (s *Session) WriteMemory(addr evidence.Addr, content []byte) error {
-	return s.Do(func(d *replay.DebugStop) error {
-		x, err := s.live.copy(d)
+func (c Changes) WriteMemory(addr evidence.Addr, content []byte) error {
+	return c.s.Do(func(d *replay.DebugStop) error {
+		x, err := c.s.live.copy(d)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func leaveRepaired(t *testing.T, s *debug.Session, core *image.Process) {
 	if _, err := s.Backward(debug.Halts{Breakpoints: []evidence.Addr{symbol(t, core, "check")}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.WriteMemory(symbol(t, core, "broken"), []byte{0}), s.Leave()); err != nil {
+	if err := errors.Join(s.Changes().WriteMemory(symbol(t, core, "broken"), []byte{0}), s.Changes().Leave()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,7 +40,7 @@ func TestLeave(t *testing.T) {
 			check, handle := symbol(t, core, "check"), symbol(t, core, "handle")
 			leaveRepaired(t, s, core)
 			at := s.Position()
-			if err := s.Leave(); !errors.Is(err, debug.ErrLeft) {
+			if err := s.Changes().Leave(); !errors.Is(err, debug.ErrLeft) {
 				t.Errorf("a process that has left leaves: %v", err)
 			}
 			plan := debug.LeftPlan{Halts: debug.Halts{Breakpoints: []evidence.Addr{handle}}, Time: time.Minute}
@@ -68,7 +68,7 @@ func TestLeave(t *testing.T) {
 			if err := s.Left().Continue(plan); !errors.As(err, &over) || over.End != replay.CallExit || over.Status != 3 {
 				t.Errorf("the end: %v", err)
 			}
-			if err := s.Discard(); err != nil || s.Left() != nil || s.Stop().Thread != 1 || s.Stop().PC != uint64(check) || s.Position().Event != at.Event {
+			if err := s.Changes().Discard(); err != nil || s.Left() != nil || s.Stop().Thread != 1 || s.Stop().PC != uint64(check) || s.Position().Event != at.Event {
 				t.Errorf("after that the session is at %+v, %+v, %v", s.Position(), s.Stop(), err)
 			}
 			if stop, err := s.Forward(debug.Halts{}, 0); err != nil || stop.Kind != replay.StopEnd || stop.Signal == 0 {

@@ -66,7 +66,7 @@ func (g *gambler) command() (what string, err error) {
 
 // change stores to the program and calls a function.
 func (g *gambler) change(thread uint32) error {
-	return g.s.Change(thread, func(x *replay.Copy) error {
+	return g.s.Changes().Do(thread, func(x *replay.Copy) error {
 		n := g.random.Uint64N(1000)
 		if err := x.WriteMemory(g.total, []byte{byte(n), byte(n >> 8), 0, 0}); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (g *gambler) leave(halts debug.Halts) error {
 			return err
 		}
 	}
-	if err := g.s.Leave(); err != nil {
+	if err := g.s.Changes().Leave(); err != nil {
 		return err
 	}
 	for range g.random.IntN(10) {
@@ -99,7 +99,7 @@ func (g *gambler) leave(halts debug.Halts) error {
 			return err
 		}
 	}
-	return g.s.Discard()
+	return g.s.Changes().Discard()
 }
 
 // end returns what the program has at the recording's end.

@@ -270,7 +270,7 @@ func (p *probing) next() (stop ptrace.Stop, found bool, err error) {
 		return stop, true, err
 	}
 	p.points.SetAnswers(true)
-	const looks = 50 // between two looks for a stop, which take longer
+	const looks = 1000 // of some nanoseconds, between two looks for a stop: a program that asks often does so within that time
 	for until := time.Now().Add(askTime); ; {
 		for range looks {
 			if p.points.HasQuestion() {

@@ -53,7 +53,7 @@ func (s *Server) writeMemory(packet string) (string, error) {
 		}
 	}
 	s.threads = nil
-	return "OK", s.Session.WriteMemory(evidence.Addr(addr), content)
+	return "OK", s.Session.Changes().WriteMemory(evidence.Addr(addr), content)
 }
 
 // writeRegister answers P.
@@ -79,7 +79,7 @@ func (s *Server) writeRegister(packet string) (string, error) {
 		return "OK", nil
 	}
 	changed := f.with(r, value)
-	if err := s.Session.SetRegisters(s.selected, changed.general, changed.extended); err != nil {
+	if err := s.Session.Changes().SetRegisters(s.selected, changed.general, changed.extended); err != nil {
 		return "", err
 	}
 	delete(s.files, s.selected)
@@ -144,17 +144,20 @@ func (s *Server) recorded(thread uint32) (*registerFile, error) {
 	return f, err
 }
 
-// runChanged runs a call of a function that gdb has prepared in the copy. called is false if there is none: then the copy is given up, as the
+// copied serves the copy of the stopped process.
+type copied struct{ *Server }
+
+// run runs a call of a function that gdb has prepared in the copy. called is false if there is none: then the copy is given up, as the
 // replay is about to continue. steps is the thread that is to be stepped, 0 if there is none.
-func (s *Server) runChanged(steps uint32) (reply string, called bool, err error) {
-	copied, err := s.Session.Copied()
+func (s copied) run(steps uint32) (reply string, called bool, err error) {
+	state, err := s.Session.Changes().Copied()
 	switch {
-	case copied == nil || err != nil:
+	case state == nil || err != nil:
 		return "", false, err
-	case copied.Thread == 0:
+	case state.Thread == 0:
 		return "", false, s.drop(false)
 	}
-	thread := copied.Thread
+	thread := state.Thread
 	f, err := s.file(thread)
 	if err != nil {
 		return "", false, err
@@ -164,32 +167,32 @@ func (s *Server) runChanged(steps uint32) (reply string, called bool, err error)
 		return "", false, err
 	}
 	moved := f.register(indexRIP) != recorded.register(indexRIP) || f.register(indexRSP) != recorded.register(indexRSP)
-	if moved && copied.Calls && !s.staying && (s.calling || s.isCalled(f)) {
+	if moved && state.Calls && !s.staying && (s.calling || s.isCalled(f)) {
 		s.calling = true
 		if steps != 0 && steps != thread {
 			// gdb steps a thread over its breakpoint before another one calls.
-			if err := s.Session.StepOther(steps); err != nil {
+			if err := s.Session.Changes().StepOther(steps); err != nil {
 				return "", true, err
 			}
 			delete(s.files, steps)
 			reply, err := s.threadReply(gdbTrap, "", steps)
 			return reply, true, err
 		}
-		reply, err := s.runCopy(thread, steps != 0)
+		reply, err := s.runCall(thread, steps != 0)
 		return reply, true, err
 	}
 	return "", false, s.drop(!bytes.Equal(f.general, recorded.general))
 }
 
 // drop gives up the copy. registers: some were changed.
-func (s *Server) drop(registers bool) error {
+func (s copied) drop(registers bool) error {
 	s.tellDropped(registers)
 	s.calling = false
-	return s.Session.Discard()
+	return s.Session.Changes().Discard()
 }
 
 // isCalled reports whether a thread is about to execute a function that returns to a breakpoint of gdb's.
-func (s *Server) isCalled(f *registerFile) bool {
+func (s copied) isCalled(f *registerFile) bool {
 	var word [8]byte
 	err := s.Session.Inspect(func(x debug.State) error {
 		_, err := x.ReadMemory(evidence.Addr(f.register(indexRSP)), word[:])
@@ -199,21 +202,21 @@ func (s *Server) isCalled(f *registerFile) bool {
 }
 
 // tellDropped tells the user that changes are over; after calls alone only once, as conditions of breakpoints may make them.
-func (s *Server) tellDropped(registers bool) {
+func (s copied) tellDropped(registers bool) {
 	if s.changes.told && !s.changes.stored && !registers {
 		return
 	}
 	s.changes = changes{told: true}
-	fmt.Fprintln(console{s}, "The changes and calls here were made in a copy of the process, which is given up now: the recording continues as it was recorded.")
+	fmt.Fprintln(console{s.Server}, "The changes and calls here were made in a copy of the process, which is given up now: the recording continues as it was recorded.")
 }
 
-// runCopy runs the copy, and returns the stop reply.
-func (s *Server) runCopy(thread uint32, steps bool) (string, error) {
+// runCall runs the copy, and returns the stop reply.
+func (s copied) runCall(thread uint32, steps bool) (string, error) {
 	upTo := slices.Clone(s.points.breakpoints)
 	if steps {
 		upTo = nil
 	}
-	err := s.Session.RunCopy(thread, upTo)
+	err := s.Session.Changes().Run(thread, upTo)
 	s.threads, s.files, s.selected = nil, map[uint32]*registerFile{}, thread
 	var failed *replay.CallError
 	switch {
@@ -231,6 +234,6 @@ func (s *Server) runCopy(thread uint32, steps bool) (string, error) {
 		}
 		return s.threadReply(gdbSignal(failed.Signal), "", thread)
 	}
-	fmt.Fprintln(console{s}, oneLine(failed.Error()))
+	fmt.Fprintln(console{s.Server}, oneLine(failed.Error()))
 	return s.threadReply(gdbInterrupt, "", thread)
 }

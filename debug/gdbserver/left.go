@@ -3,7 +3,6 @@ package gdbserver
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -22,11 +21,11 @@ type left struct {
 const leftTime = 5 * time.Minute
 
 // leave answers the user's command.
-func (s *Server) leave(out io.Writer) error {
-	err := s.Session.Leave()
+func (s monitor) leave() error {
+	err := s.Session.Changes().Leave()
 	switch {
 	case errors.Is(err, debug.ErrLeft):
-		return s.tellMoment(out)
+		return s.tellMoment()
 	case errors.Is(err, replay.ErrCopyOver):
 		return errors.New("a function that was called here did not return, so the process cannot continue: 'discard' comes first")
 	case err != nil:
@@ -34,7 +33,7 @@ func (s *Server) leave(out io.Writer) error {
 	}
 	s.goal, s.staying, s.calling, s.changes = nil, false, false, changes{told: s.changes.told}
 	s.threads = nil
-	fmt.Fprintln(out, "The process no longer follows the recording: it is a copy that continues from here, forwards only, until 'discard' goes back to this place.")
+	fmt.Fprintln(s.out, "The process no longer follows the recording: it is a copy that continues from here, forwards only, until 'discard' goes back to this place.")
 	return nil
 }
 
@@ -76,7 +75,7 @@ func (s left) resume(what string, steps uint32) (string, error) {
 // goBack gives the process up.
 func (s left) goBack() error {
 	fmt.Fprintln(console{s.Server}, "The process that had left the recording is given up: the program is again as recorded.")
-	return s.Session.Discard()
+	return s.Session.Changes().Discard()
 }
 
 // tellEnd tells why the process cannot continue; it returns the errors that are none of the program's.

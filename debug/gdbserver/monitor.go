@@ -23,8 +23,13 @@ monitor cause             the cause of the failure, with the moment of each step
 Commands of gdb that 'diagnose debug' defines: goto MOMENT, who-wrote EXPRESSION, discard, leave.
 `
 
-// monitor answers a command of the user after "monitor".
-func (s *Server) monitor(ctx context.Context, command string, out io.Writer) error {
+// monitor answers commands of the user after "monitor".
+type monitor struct {
+	*Server
+	out io.Writer
+}
+
+func (s monitor) execute(ctx context.Context, command string) error {
 	fields := strings.Fields(command)
 	if len(fields) == 0 {
 		fields = []string{"help"}
@@ -32,25 +37,25 @@ func (s *Server) monitor(ctx context.Context, command string, out io.Writer) err
 	arguments := fields[1:]
 	switch fields[0] {
 	case "when":
-		return s.tellMoment(out)
+		return s.tellMoment()
 	case "goto":
-		return s.setGoal(arguments, out)
+		return s.setGoal(arguments)
 	case "who-wrote":
-		return s.whoWrote(arguments, out)
+		return s.whoWrote(arguments)
 	case "discard":
 		s.staying = true
-		fmt.Fprintln(out, "The next 'continue' stays here, and gives up the changes.")
+		fmt.Fprintln(s.out, "The next 'continue' stays here, and gives up the changes.")
 		return nil
 	case "leave":
-		return s.leave(out)
+		return s.leave()
 	case "cause":
-		return s.tellCause(ctx, out)
+		return s.tellCause(ctx)
 	}
-	_, err := io.WriteString(out, monitorHelp)
+	_, err := io.WriteString(s.out, monitorHelp)
 	return err
 }
 
-func (s *Server) tellMoment(out io.Writer) error {
+func (s monitor) tellMoment() error {
 	m, err := s.Session.Moment()
 	if err != nil {
 		return err
@@ -59,12 +64,12 @@ func (s *Server) tellMoment(out io.Writer) error {
 	if s.Session.Left() != nil {
 		text = "The process has left the recording at " + text + "; 'discard' goes back there."
 	}
-	fmt.Fprintln(out, text)
+	fmt.Fprintln(s.out, text)
 	return nil
 }
 
 // setGoal notes where the next continue leads: gdb learns of another place of the program only by a stop.
-func (s *Server) setGoal(arguments []string, out io.Writer) error {
+func (s monitor) setGoal(arguments []string) error {
 	if len(arguments) != 1 {
 		return errors.New("goto takes one moment, as in 1:40:0x401156, or begin, or end")
 	}
@@ -82,12 +87,12 @@ func (s *Server) setGoal(arguments []string, out io.Writer) error {
 		goal = debug.PositionOf(m)
 	}
 	s.goal, s.libraries.held = &goal, ""
-	fmt.Fprintln(out, "The next 'continue' leads there.")
+	fmt.Fprintln(s.out, "The next 'continue' leads there.")
 	return nil
 }
 
 // whoWrote tells the last store to a word.
-func (s *Server) whoWrote(arguments []string, out io.Writer) error {
+func (s monitor) whoWrote(arguments []string) error {
 	if len(arguments) != 2 {
 		return errors.New("who-wrote takes an address and a size in bytes")
 	}
@@ -114,16 +119,16 @@ func (s *Server) whoWrote(arguments []string, out io.Writer) error {
 	case errors.Is(err, debug.ErrLeft):
 		return errors.New("the process has left the recording, in which the last store is looked for: 'discard' goes back there")
 	case errors.Is(err, debug.ErrBegin):
-		fmt.Fprintf(out, "No instruction stored to it since the beginning of the recording (%s: the kernel's stores are not seen).\n", evidence.Inferred)
+		fmt.Fprintf(s.out, "No instruction stored to it since the beginning of the recording (%s: the kernel's stores are not seen).\n", evidence.Inferred)
 		return nil
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(out, "%d bytes at %#x were last stored to by thread %d at %s, moment %v", size, addr, w.Before.Thread, s.placeOf(w.Before.PC), w.Before)
+	fmt.Fprintf(s.out, "%d bytes at %#x were last stored to by thread %d at %s, moment %v", size, addr, w.Before.Thread, s.placeOf(w.Before.PC), w.Before)
 	if w.ChangedSince {
-		fmt.Fprintf(out, "; they have changed since without an instruction that was seen, so the kernel stored to them (%s)", evidence.Inferred)
+		fmt.Fprintf(s.out, "; they have changed since without an instruction that was seen, so the kernel stored to them (%s)", evidence.Inferred)
 	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(s.out)
 	return nil
 }
 
@@ -144,7 +149,7 @@ func (s *Server) placeOf(pc evidence.Addr) string {
 	return name
 }
 
-func (s *Server) tellCause(ctx context.Context, out io.Writer) error {
+func (s monitor) tellCause(ctx context.Context) error {
 	if s.Causes == nil {
 		return errors.New("no diagnosis is available here")
 	}
@@ -153,16 +158,16 @@ func (s *Server) tellCause(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if len(causes) == 0 {
-		fmt.Fprintln(out, "No cause was found; 'diagnose crash --recording' names the steps that found nothing.")
+		fmt.Fprintln(s.out, "No cause was found; 'diagnose crash --recording' names the steps that found nothing.")
 	}
 	for _, c := range causes {
-		fmt.Fprintf(out, "%s: %s.\n", c.Proof, c.Summary)
+		fmt.Fprintf(s.out, "%s: %s.\n", c.Proof, c.Summary)
 		for i, x := range c.Steps {
-			fmt.Fprintf(out, "  %d. %s (%s)", i+1, x.Text, x.Proof)
+			fmt.Fprintf(s.out, "  %d. %s (%s)", i+1, x.Text, x.Proof)
 			if x.Moment.Thread != 0 {
-				fmt.Fprintf(out, "; goto %v", x.Moment)
+				fmt.Fprintf(s.out, "; goto %v", x.Moment)
 			}
-			fmt.Fprintln(out)
+			fmt.Fprintln(s.out)
 		}
 	}
 	return nil

@@ -149,7 +149,7 @@ func (s *Server) command(ctx context.Context, digits string) (string, error) {
 	if err != nil {
 		return "E01", nil
 	}
-	if err := s.monitor(ctx, strings.TrimSpace(string(text)), console{s}); err != nil {
+	if err := (monitor{s, console{s}}).execute(ctx, strings.TrimSpace(string(text))); err != nil {
 		fmt.Fprintln(console{s}, oneLine(err.Error()))
 	}
 	return "OK", nil

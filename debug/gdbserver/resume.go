@@ -35,7 +35,7 @@ func (s *Server) resume(actions string) (string, error) {
 		if l := s.Session.Left(); l != nil {
 			return left{s, l}.resume(what, steps)
 		}
-		if reply, called, err := s.runChanged(steps); called || err != nil {
+		if reply, called, err := (copied{s}).run(steps); called || err != nil {
 			return reply, err
 		}
 		switch what[0] {
@@ -126,12 +126,12 @@ func (s *Server) backward(how string) (string, error) {
 		return left{s, l}.backward()
 	}
 	// What gdb does backwards is never a call.
-	copied, err := s.Session.Copied()
+	changes, err := s.Session.Changes().Copied()
 	if err != nil {
 		return "", err
 	}
-	if copied != nil {
-		if err := s.drop(true); err != nil {
+	if changes != nil {
+		if err := (copied{s}).drop(true); err != nil {
 			return "", err
 		}
 	}
