@@ -46,6 +46,9 @@ func TestLeftFaults(t *testing.T) {
 	shows(t, out, "hit Breakpoint 2, at_end", "= 11")
 	out = gdb(t, leftSource, "gcc", "-O0", toCheck("set var aborts = 1", "continue", "bt", "continue", "stepi")...)
 	shows(t, out, "received signal SIGABRT", "#.*abort", "#.* main", "does not continue: SIGABRT ends it", "does not continue: SIGABRT ends it")
+	// The agent's heap refuses to free it.
+	out = gdb(t, leftSource, "gcc", "-O0", toCheck("set var frees = 8", "continue", "bt")...)
+	shows(t, out, "received signal SIGABRT", "#.*abort", "#.* main")
 }
 
 // The process stays where it cannot continue.

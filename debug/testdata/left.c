@@ -10,7 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t begun, turning;
-volatile int broken = 1, forever, wild, catches, aborts, waits, locks, repaired;
+volatile int broken = 1, forever, wild, catches, aborts, frees, waits, locks, repaired;
 static sigjmp_buf before;
 volatile int handled, total, turns, stopped;
 int *volatile where;
@@ -77,6 +77,8 @@ int main(void)
 		signal(SIGSEGV, on_fault);
 	if (wild && !sigsetjmp(before, 1))
 		value += *where;
+	if (frees)
+		free((char *)&lock + frees);
 	if (aborts)
 		abort();
 	if (waits)
