@@ -154,7 +154,7 @@ type Experiment struct {
 	End *RunEnd `json:"end,omitempty"`
 	// Undecided says why the runs tell nothing; empty if they do.
 	Undecided string `json:"undecided,omitempty"`
-	// Control: nothing was changed.
+	// Control: nothing of what the cause claims was changed.
 	Control bool `json:"control,omitempty"`
 	// Change is the event that was changed, as a cause may claim it; nil: none is known.
 	Change *Event `json:"change,omitempty"`

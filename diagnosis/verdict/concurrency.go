@@ -248,6 +248,8 @@ type tested struct {
 	unreached *seenHit
 	// rivals are what unrelated candidates are of that help as well.
 	rivals []string
+	// loose: a smaller change shows that what a thread does before or after the accesses may matter, and not their order.
+	loose bool
 	// along are other variables whose accesses every change of the order moved as well.
 	along []string
 	// doubtful: what an experiment showed speaks against it, without deciding it.
@@ -265,7 +267,7 @@ type tested struct {
 // interleaved reports whether it is proved that neither context may come between
 // the other's accesses: whoever is first, the failure is gone.
 func (t *tested) interleaved() bool {
-	return t.cured && t.cures > 1 && len(t.candidate.Accesses) > 2 && !t.candidate.Apart
+	return t.cured && !t.loose && t.cures > 1 && len(t.candidate.Accesses) > 2 && !t.candidate.Apart
 }
 
 // How much a candidate says that an experiment proved. What happened when the failing
@@ -435,6 +437,9 @@ func (r *race) undecided(list []*tested) {
 // may then be a bystander's: to keep a thread back for so long changes all that it does, as
 // it may where other accesses were moved along.
 func (r *race) contradicted(t *tested) bool {
+	if t.loose {
+		return true
+	}
 	c := t.candidate
 	if oneWay := t.cured && t.cures < 2 && !(t.forced && t.passes); c.Pattern == evidence.PatternPair && (oneWay || len(t.along) > 0) {
 		return r.kindOf(c) == evidence.CauseAtomicity

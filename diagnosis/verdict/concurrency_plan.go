@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 	"diagnose/internal/wording"
@@ -24,6 +25,10 @@ type order struct {
 	// first: the other context's accesses come before all of the interrupted one's. If that does
 	// not help, it is not that the two were interleaved.
 	first bool
+	// checks are smaller changes, which tell whether it helps by what it says.
+	checks []order
+	// kept: the accesses are to come as recorded.
+	kept bool
 }
 
 // side is one context's part of a pattern.
@@ -34,7 +39,9 @@ type side struct {
 	// neither makes its accesses nor holds their locks; until is the last before
 	// them.
 	from, until uint64
-	name        string
+	// at is from without what is known to be before: an earlier pass, and the sections of the same lock before the last one.
+	at   uint64
+	name string
 }
 
 // sides are those of the first access and of the other context.
@@ -46,10 +53,10 @@ func sides(log *evidence.AccessLog, accesses []int) (one, two *side) {
 			s = &two
 		}
 		if *s == nil {
-			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, name: contextName(log, a)}
+			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, at: a.Ordinal, name: contextName(log, a)}
 		}
 		(*s).until = max((*s).until, a.Ordinal)
-		(*s).from = min((*s).from, outermost(log, a))
+		(*s).from, (*s).at = min((*s).from, outermost(log, a)), min((*s).at, section(log, i))
 		(*s).widen(log, i)
 	}
 	return one, two
@@ -67,9 +74,14 @@ func (s *side) widen(log *evidence.AccessLog, index int) {
 		return b.Thread == a.Thread && b.Handler == a.Handler && b.Variable == a.Variable && b.Offset == a.Offset &&
 			log.Contexts[b.Context].Site.Function == log.Contexts[a.Context].Site.Function
 	}
+	earlier := false // there was an earlier pass
 	for i := index - 1; i >= 0 && log.Accesses[i].Position+ofOnePass*ofOnePass >= a.Position; i-- {
-		if b := &log.Accesses[i]; same(b) && b.Ordinal+ofOnePass >= a.Ordinal && b.PC < a.PC {
-			s.from = min(s.from, outermost(log, b))
+		b := &log.Accesses[i]
+		earlier = earlier || same(b) && b.PC >= a.PC
+		if same(b) && b.Ordinal+ofOnePass >= a.Ordinal && b.PC < a.PC {
+			if s.from = min(s.from, outermost(log, b)); !earlier {
+				s.at = min(s.at, section(log, i))
+			}
 		}
 	}
 	for i := index + 1; i < len(log.Accesses) && log.Accesses[i].Position <= a.Position+ofOnePass*ofOnePass; i++ {
@@ -95,7 +107,7 @@ func (s *side) allReads(log *evidence.AccessLog, index int) {
 			return
 		}
 		if b.Thread == a.Thread && b.Handler == a.Handler {
-			s.from = min(s.from, outermost(log, b))
+			s.from, s.at = min(s.from, outermost(log, b)), min(s.at, section(log, i))
 		}
 	}
 }
@@ -124,6 +136,37 @@ func outermost(log *evidence.AccessLog, a *evidence.Access) uint64 {
 				from = min(from, l.Taken)
 			}
 		}
+	}
+	return from
+}
+
+// section is outermost as far as the thread is not seen without a lock in between: a lock that it was the last to have is taken again without an
+// event.
+func section(log *evidence.AccessLog, index int) uint64 {
+	a := &log.Accesses[index]
+	from := a.Ordinal
+	if int(a.Locks) >= len(log.LockSets) {
+		return from
+	}
+	for _, l := range log.LockSets[a.Locks] {
+		if l.Taken == 0 {
+			continue
+		}
+		start := l.Taken
+		for i := index - 1; i >= 0; i-- {
+			b := &log.Accesses[i]
+			if b.Thread != a.Thread || b.Handler != a.Handler {
+				continue
+			}
+			if b.Ordinal < start {
+				break
+			}
+			if int(b.Locks) < len(log.LockSets) && !slices.Contains(log.LockSets[b.Locks], l) {
+				start = b.Ordinal
+				break
+			}
+		}
+		from = min(from, start)
 	}
 	return from
 }
@@ -160,6 +203,23 @@ func (r *run) behind(s *side) replay.EventOf {
 	return e
 }
 
+// check adds the smaller changes to an order that keeps a side back: from the section of its accesses on, where that began earlier; and as long,
+// but after its accesses.
+func (r *run) check(o *order, s *side) {
+	if s.handler != 0 {
+		return
+	}
+	hold := o.holds[0]
+	if s.at > hold.Ordinal {
+		hold.Ordinal = s.at
+		o.checks = append(o.checks, order{what: fmt.Sprintf("%s kept back only from the section of its accesses on", s.name), failing: true, holds: []replay.Hold{hold}})
+	}
+	if after := r.behind(s); after.Ordinal != replay.AsFarAsItCan {
+		hold.Ordinal = after.Ordinal + 1
+		o.checks = append(o.checks, order{what: fmt.Sprintf("%s kept back as long, but after its accesses", s.name), failing: true, kept: true, holds: []replay.Hold{hold}})
+	}
+}
+
 // plan says which replays would show whether the failure depends on a pattern: a
 // function of the logs alone. There may be no passing run.
 func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
@@ -180,16 +240,18 @@ func plan(c *patterns.Candidate, failing, passing *run) ([]order, error) {
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", one.name, two.name), failing: true, first: true,
 		holds: []replay.Hold{{Thread: one.thread, Ordinal: one.from, Until: failing.behind(two)}},
 	}
+	failing.check(&back, one)
 	if len(c.Accesses) == 2 {
 		back.first = false
 		list := []order{back}
 		return append(list, planForced(c, passing)...), nil
 	}
-	list := []order{{
+	between := order{
 		what: fmt.Sprintf("%s kept back until %s is past its accesses", two.name, one.name), failing: true,
 		holds: []replay.Hold{{Thread: two.thread, Ordinal: two.from, Until: failing.behind(one)}},
-	}, back}
-	return append(list, planBetween(c, passing)...), nil
+	}
+	failing.check(&between, two)
+	return append([]order{between, back}, planBetween(c, passing)...), nil
 }
 
 // unchanged is the passing run as it was recorded.

@@ -65,6 +65,40 @@ t2 event
 	}
 }
 
+// TestPlanChecks: a thread is kept back from the pass on to which its access belongs, if the pass before is close by; and after its accesses.
+func TestPlanChecks(t *testing.T) {
+	const head = "main t1\nt1 create t2 a\nt1 create t3 b\n"
+	orders := planned(t, head+`
+t3 R x 0 @20
+t3 event
+t3 W x 0->1 @21
+t3 event
+t2 R x 1 @10
+t3 R x 1 @20
+t3 event
+t3 W x 1->2 @21
+t2 event
+t2 R x 2 @11
+t2 event
+t3 event
+`, head+"t2 R x 0 @10\nt2 event\nt2 R x 0 @11\nt3 R x 0 @20\nt3 event\nt3 W x 0->1 @21\n")
+	until := orders[0].holds[0].Until
+	if from := orders[0].holds[0]; from.Thread != 3 || from.Ordinal != 1 {
+		t.Fatalf("%+v", orders[0])
+	}
+	want := []replay.Hold{{Thread: 3, Ordinal: 3, Until: until}, {Thread: 3, Ordinal: 5, Until: until}}
+	var got []replay.Hold
+	for i, c := range orders[0].checks {
+		got = append(got, c.holds...)
+		if c.kept != (i == 1) || !c.failing {
+			t.Errorf("%+v", c)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // TestPlanBetween: in a passing run the one is stopped between its accesses, without
 // the lock that the other needs; who comes too early there has to wait first.
 func TestPlanBetween(t *testing.T) {

@@ -27,6 +27,8 @@ const (
 const (
 	keptAllTheSame   = "the accesses came in the recorded order all the same"
 	notSeenToBeOther = "the accesses were not seen to come in another order"
+	// notSeenAsRecorded is of one that was to leave the order as it was.
+	notSeenAsRecorded = "the accesses were not seen to come in the recorded order"
 )
 
 // orderLook looks at the accesses of a candidate in one replay, by traps at their instructions. One

@@ -42,6 +42,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		return t, r.halted()
 	}
 	t.experiments = append(t.experiments, *r.recordedAgain())
+	var helped []order
 	for _, o := range orders {
 		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
 			continue // both ways to change the order left the failure
@@ -50,7 +51,10 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		if made && e.Agrees() {
 			e, _ = r.make(c, o, r.Replays)
 		}
-		r.judge(t, o, e)
+		cures := t.cures
+		if r.judge(t, o, e); t.cures > cures {
+			helped = append(helped, o)
+		}
 		if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
 			return nil, err
 		}
@@ -61,6 +65,9 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		t.along = movedAlong(r.failing[c.Run].log, c.Accesses)
 	}
 	if t.cured && !r.contradicted(t) {
+		r.check(t, helped)
+	}
+	if t.cured && !r.contradicted(t) {
 		for i := range t.experiments {
 			if e := &t.experiments[i]; !e.Expect && !e.Agrees() && e.Undecided == "" {
 				e.Undecided = otherWay
@@ -68,6 +75,23 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		}
 	}
 	return t, nil
+}
+
+// check makes smaller changes than those that helped. If the accesses come in another order because a thread is kept back from their section on, and no
+// earlier, the failure has to be gone, too; if they come as recorded because it is kept back as long, but after them, the failure has to
+// come. Else what the thread does before or after may be the cause, and the order of the accesses a bystander's.
+func (r *race) check(t *tested, helped []order) {
+	for _, o := range helped {
+		for _, x := range o.checks {
+			if t.loose {
+				return
+			}
+			e, _ := r.make(t.candidate, x, 1)
+			t.loose = e.Undecided == "" && e.Runs > 0 && (e.Failed == 0) == x.kept
+			e.Expect, e.Control = x.kept, true
+			t.experiments = append(t.experiments, e)
+		}
+	}
 }
 
 // recordedAgain is the recorded run as it was.
@@ -147,7 +171,10 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 		return out
 	})
 	e.Control = o.control
-	if o.failing && !o.expect {
+	switch {
+	case o.kept:
+		notKept(&e, states)
+	case o.failing && !o.expect:
 		notRemoved(&e, states)
 	}
 	if turned && e.Check != nil && e.Check.Again == 0 {
@@ -170,5 +197,12 @@ func notRemoved(e *evidence.Experiment, states []orderState) {
 		case e.Failed > 0 && s != orderRemoved:
 			e.Undecided = evidence.Say(notSeenToBeOther)
 		}
+	}
+}
+
+// notKept says of an experiment that was to leave an order as it was that it decides nothing, where a replay was not seen to have that order.
+func notKept(e *evidence.Experiment, states []orderState) {
+	if e.Undecided == "" && slices.ContainsFunc(states, func(s orderState) bool { return s != orderKept }) {
+		e.Undecided = evidence.Say(notSeenAsRecorded)
 	}
 }

@@ -18,13 +18,7 @@ const mostRecorded = 20
 func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *evidence.Case {
 	t.Helper()
 	path := crashtest.Compile(t, p)
-	var recorded *recordtest.Recorded
-	for n := 0; recorded == nil || recordtest.EndOf(recorded.Result) != ends; n++ {
-		if n == mostRecorded {
-			t.Fatalf("it ended %d times otherwise than with %s, at last with %s\n%s", n, ends, recordtest.EndOf(recorded.Result), recorded.Output)
-		}
-		recorded = recordtest.RecordProgram(t, path, args, "", "")
-	}
+	recorded := recordedUntil(t, path, args, ends)
 	result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{recorded.Dir}, Replays: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +27,20 @@ func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *e
 		t.Error(err)
 	}
 	return result
+}
+
+// recordedUntil records a program until a run ends as recordtest.EndOf says it.
+func recordedUntil(t *testing.T, path string, args []string, ends string) *recordtest.Recorded {
+	t.Helper()
+	for n := 0; ; n++ {
+		recorded := recordtest.RecordProgram(t, path, args, "", "")
+		if recordtest.EndOf(recorded.Result) == ends {
+			return recorded
+		}
+		if n == mostRecorded {
+			t.Fatalf("it ended %d times otherwise than with %s, at last with %s\n%s", n, ends, recordtest.EndOf(recorded.Result), recorded.Output)
+		}
+	}
 }
 
 // build is one way to compile a program of a test.
