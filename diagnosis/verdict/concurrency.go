@@ -357,7 +357,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 	if best != nil {
 		r.undecided(open)
 		best = r.better(best)
-		r.final = r.final || !r.freed(best.candidate) && !r.detector(best.candidate)
+		r.final = r.final || !best.loose && !r.freed(best.candidate) && !r.detector(best.candidate)
 		return r.compare(best, tried)
 	}
 	if most := mostReported; len(open) > most {
