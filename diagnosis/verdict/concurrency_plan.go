@@ -56,10 +56,15 @@ func sides(log *evidence.AccessLog, accesses []int) (one, two *side) {
 			*s = &side{thread: a.Thread, handler: a.Handler, from: a.Ordinal, at: a.Ordinal, name: contextName(log, a)}
 		}
 		(*s).until = max((*s).until, a.Ordinal)
-		(*s).from, (*s).at = min((*s).from, outermost(log, a)), min((*s).at, section(log, i))
+		(*s).beginBy(log, i)
 		(*s).widen(log, i)
 	}
 	return one, two
+}
+
+// beginBy has the side begin no later than the critical section around an access.
+func (s *side) beginBy(log *evidence.AccessLog, index int) {
+	s.from, s.at = min(s.from, outermost(log, &log.Accesses[index])), min(s.at, section(log, index))
 }
 
 // ofOnePass is how many events of a thread may be between accesses of one pass
@@ -77,11 +82,15 @@ func (s *side) widen(log *evidence.AccessLog, index int) {
 	earlier := false // there was an earlier pass
 	for i := index - 1; i >= 0 && log.Accesses[i].Position+ofOnePass*ofOnePass >= a.Position; i-- {
 		b := &log.Accesses[i]
-		earlier = earlier || same(b) && b.PC >= a.PC
-		if same(b) && b.Ordinal+ofOnePass >= a.Ordinal && b.PC < a.PC {
-			if s.from = min(s.from, outermost(log, b)); !earlier {
-				s.at = min(s.at, section(log, i))
-			}
+		switch {
+		case !same(b):
+		case b.PC >= a.PC:
+			earlier = true
+		case b.Ordinal+ofOnePass < a.Ordinal:
+		case earlier:
+			s.from = min(s.from, outermost(log, b))
+		default:
+			s.beginBy(log, i)
 		}
 	}
 	for i := index + 1; i < len(log.Accesses) && log.Accesses[i].Position <= a.Position+ofOnePass*ofOnePass; i++ {
@@ -107,7 +116,7 @@ func (s *side) allReads(log *evidence.AccessLog, index int) {
 			return
 		}
 		if b.Thread == a.Thread && b.Handler == a.Handler {
-			s.from, s.at = min(s.from, outermost(log, b)), min(s.at, section(log, i))
+			s.beginBy(log, i)
 		}
 	}
 }
