@@ -181,7 +181,7 @@ func directCall(m image.Memory, back uint64) bool {
 		return false
 	}
 	throughMemory := code[0] == 0xff && (code[1] == 0x14 || code[1] == 0x94)
-	return code[2] == 0xe8 && !throughMemory
+	return code[2] == callOpcode && !throughMemory
 }
 
 // returnedTo handles a thread at an instruction that calls return to. Calls that end by a call of

@@ -163,7 +163,7 @@ func (x *Copy) pushStack(call *Call, sp uint64) error {
 
 // readX87 reads the x87 part of the FXSAVE area of the copy's thread.
 func (x *Copy) readX87() ([]byte, error) {
-	area := make([]byte, fxsaveSize)
+	area := make([]byte, ptrace.FXSaveBytes)
 	if _, err := ptrace.ReadRegset(x.thread.TID, ptrace.RegsetFP, area); err != nil {
 		return nil, err
 	}

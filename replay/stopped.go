@@ -118,15 +118,12 @@ func (s *Stopped) Vector() (*image.VectorState, error) {
 	if s.question != nil {
 		return image.VectorOf(s.question.Vector), nil
 	}
-	var area [fxsaveSize]byte
+	var area [ptrace.FXSaveBytes]byte
 	if _, err := ptrace.ReadRegset(s.TID(), ptrace.RegsetFP, area[:]); err != nil {
 		return nil, err
 	}
 	return image.VectorOf(area[:]), nil
 }
-
-// fxsaveSize is that of the FXSAVE area (Intel SDM volume 1, 10.5.1).
-const fxsaveSize = 512
 
 // Stack names the frames of the thread that was waited for, innermost first.
 func (s *Stopped) Stack() ([]string, error) {

@@ -44,6 +44,9 @@ const (
 	RegsetXState  = 0x202
 )
 
+// FXSaveBytes is the size of the area that RegsetFP is, and that FXSAVE stores (Intel SDM volume 1, 10.5.1).
+const FXSaveBytes = 512
+
 // maxRegset is larger than the XSAVE area of any processor.
 const maxRegset = 64 << 10
 

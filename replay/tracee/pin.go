@@ -54,11 +54,8 @@ func (p *Process) restrict(cpu int, may *unix.CPUSet) {
 	p.allowed = may
 }
 
-// PinApart restricts the process to one processor, and this thread to the others. False: it may use only one.
+// PinApart restricts this thread to other processors than that of the process, which is pinned. False: there are none.
 func (p *Process) PinApart() bool {
-	if p.allowed == nil {
-		p.Pin()
-	}
 	var own unix.CPUSet
 	if p.allowed == nil || unix.SchedGetaffinity(p.PID, &own) != nil || own == *p.allowed {
 		return false

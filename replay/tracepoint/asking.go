@@ -23,11 +23,8 @@ const (
 	askAnswered
 )
 
-const (
-	fxsaveBytes = 512 // Intel SDM volume 1, 10.5.1
-	// waitRounds bounds the rounds, of some 40 ns each, that a thread waits until the tool takes its question.
-	waitRounds = 1000
-)
+// waitRounds bounds the rounds, of some 40 ns each, that a thread waits until the tool takes its question.
+const waitRounds = 1000
 
 // Offsets in a thread's own memory.
 const (
@@ -129,7 +126,7 @@ func (l *processLog) question() (*Question, error) {
 	}
 	slot := l.slot(c.rule.number)
 	q := &Question{Thread: uint32(number(ownIndex)), TID: int(uint32(number(ownTID))), Ordinal: number(slot + slotOrdinal), Count: number(slot + slotCount),
-		Position: number(ownEvents), Vector: own[ownVector : ownVector+fxsaveBytes], moved: c.moved}
+		Position: number(ownEvents), Vector: own[ownVector : ownVector+ptrace.FXSaveBytes], moved: c.moved}
 	q.Registers = registersOf(own)
 	q.Registers.Rip = uint64(c.rule.pc)
 	return q, nil

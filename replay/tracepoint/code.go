@@ -97,7 +97,7 @@ func (l *processLog) inline(a *inline.Assembler, s *inline.Site, r *placedRule) 
 	w := &writer{Assembler: a}
 	c := &ruleCode{rule: r, start: a.Here()}
 	l.begin(w, c)
-	if err := l.bodyOf(w, r); errors.Is(err, patch.ErrImpossible) || err == nil && a.Len()-start > mostCode {
+	if err := l.body(w, r); errors.Is(err, patch.ErrImpossible) || err == nil && a.Len()-start > mostCode {
 		a.Truncate(start)
 		a.Labels, a.Wanted = map[string]int{}, nil
 		return false, nil
@@ -151,14 +151,6 @@ const (
 	consumedOffset = uint64(unsafe.Offsetof(agent.RawControl{}.Consumed))
 )
 
-// bodyOf appends what the code of a rule does once the arrival is counted.
-func (l *processLog) bodyOf(w *writer, r *placedRule) error {
-	if r.asks {
-		return l.asking(w)
-	}
-	return l.body(w, r)
-}
-
 // begin appends the code that saves registers and counts the arrival. Only the thread with the right to run can be counted.
 func (l *processLog) begin(w *writer, c *ruleCode) {
 	var thread agent.RawRThread
@@ -211,8 +203,11 @@ func (l *processLog) count(w *writer, c *ruleCode, back bool) {
 	}
 }
 
-// body appends the condition and the code that writes the entry.
+// body appends what follows once the arrival is counted: the question, or the condition and the code that writes the entry.
 func (l *processLog) body(w *writer, r *placedRule) error {
+	if r.asks {
+		return l.asking(w)
+	}
 	if r.Condition != nil {
 		if err := w.compute(r.Condition, 0); err != nil {
 			return err

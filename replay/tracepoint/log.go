@@ -53,7 +53,7 @@ const (
 	ownTemp   = 72  // mostTemps words
 	ownAsked  = 256 // the registers of a thread that asks: asking.go
 	ownVector = ownAsked + 128
-	ownSlots  = ownVector + fxsaveBytes
+	ownSlots  = ownVector + ptrace.FXSaveBytes
 	mostTemps = (ownAsked - ownTemp) / word
 )
 
