@@ -71,7 +71,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-t", "{}"}, Files: "tests/*.l"}},
 	},
 	{
-		Name: "gawk", Configure: autotools + " --disable-mpfr --disable-extensions" + shared, Make: "make -s gawk", Program: "gawk",
+		Name: "gawk", Configure: autotools + " --disable-mpfr --disable-extensions" + shared, Make: "make -s -C support && make -s gawk", Program: "gawk",
 		Sources: []string{"array.c", "awkgram.c", "builtin.c", "[d-q]*.c", "re.c", "st*.c", "symbol.c"},
 		Inputs:  []Input{{Args: []string{"-f", "{}"}, Files: "test/[a-h]*.awk"}},
 	},
@@ -95,7 +95,7 @@ var Packages = []Package{
 		Inputs: []Input{{Args: one, Files: "test/suites/valid/*/input"}, {Args: one, Files: "test/suites/invalid/[a-d]*/input"}},
 	},
 	{
-		Name: "jimtcl", Configure: "./configure --minimal --disable-ssl", Make: "make -s", Program: "jimsh",
+		Name: "jimtcl", Configure: "./configure --disable-docs --disable-lineedit", Make: "make -s", Program: "jimsh",
 		Sources: []string{"jim.c", "jimregexp.c", "jim-format.c", "utf8.c", "jim-subcmd.c"},
 		Inputs:  []Input{{Args: one, Own: "tcl/*.tcl"}},
 	},
@@ -129,7 +129,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-I", "{dir}/examples", "{}"}, Files: "examples/*.m4"}},
 	},
 	{
-		Name: "mawk", Configure: autotools + shared, Make: "make -s", Program: "mawk",
+		Name: "mawk", Configure: "./configure -q --disable-dependency-tracking", Make: "make -s", Program: "mawk",
 		Sources: []string{"[a-lnp-z]*.c", "memory.c"},
 		Inputs:  []Input{{Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Files: "test/*.awk"}, {Args: []string{"-f", "{}", "{dir}/test/mawktest.dat"}, Own: "awk/*.awk"}},
 	},
@@ -154,7 +154,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-q", "{}"}, Files: "testdata/testinput*"}, {Args: []string{"-q", "{}"}, Own: "pcre2/*"}},
 	},
 	{
-		Name: "sed", Configure: autotools + shared, Make: "make -s", Program: "sed/sed",
+		Name: "sed", Configure: autotools + shared, Make: "make -s -o doc/sed.1", Program: "sed/sed",
 		Sources: []string{"sed/*.c"},
 		Inputs:  []Input{{Args: []string{"-n", "-f", "{dir}/testsuite/dc.sed"}, Own: "sed/*.dc", Stdin: true}, {Args: []string{"-f", "{}", "{dir}/README"}, Own: "sed/*.sed"}},
 	},
