@@ -27,11 +27,6 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-l", "{}"}, Files: "Test/[adf-im]*.b"}, {Args: []string{"-l", "{}"}, Own: "bc/*.b"}},
 	},
 	{
-		Name: "bison", Configure: autotools + shared, Make: "make -s", Program: "src/bison",
-		Sources: []string{"src/[A-Za-r]*.c", "src/s[ty]*.c"},
-		Inputs:  []Input{{Args: []string{"-o", "out.c", "{}"}, Files: "examples/c/*/*.y"}},
-	},
-	{
 		Name: "byacc", Configure: autotools + shared, Make: "make -s", Program: "yacc",
 		Sources: []string{"*.c"},
 		Inputs:  []Input{{Args: []string{"-v", "-d", "{}"}, Files: "test/*.y"}},
@@ -56,6 +51,11 @@ var Packages = []Package{
 		Name: "ed", Configure: "./configure CC=\"$CC\" CFLAGS=\"$CFLAGS\" LDFLAGS=\"$LDFLAGS\"", Make: "make -s", Program: "ed",
 		Sources: []string{"*.c"},
 		Inputs:  []Input{{Args: []string{"-s", "{dir}/testsuite/test.txt"}, Files: "testsuite/*.ed", Stdin: true}},
+	},
+	{
+		Name: "exuberant-ctags", Configure: "./configure", Make: "make -s ctags", Program: "ctags",
+		Sources: []string{"[a-eg-lp-z]*.c", "fortran.c", "[m-o]a[ki]*.c"},
+		Inputs:  []Input{{Args: []string{"-n", "-f", "-", "{}"}, Files: "*.c"}, {Args: []string{"--c-kinds=+p", "--fields=+S", "-f", "-", "{}"}, Files: "*.h"}},
 	},
 	{
 		Name: "figlet", Compile: &Compile{
