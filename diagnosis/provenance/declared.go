@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"iter"
+	"strings"
 
 	"diagnose/evidence"
 	"diagnose/flow"
@@ -167,6 +168,35 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 		}
 	}
 	return found
+}
+
+// Part implements Program. A variable comes before what pointers lead to.
+func (i *Image) Part(at *ScopePoint, addr evidence.Addr, size int) (name string) {
+	for _, v := range i.variablesAt(at) {
+		l, err := value.Lives(v.frame, v.Variable)
+		if err != nil {
+			continue
+		}
+		if l.InMemory && addr >= l.Addr {
+			if path, _, ok := value.Path(v.Type, int64(addr-l.Addr), size); ok {
+				return v.Name + path
+			}
+		}
+		if name != "" || v.Type.Kind() != debuginfo.KindPointer {
+			continue
+		}
+		start, known := v.word(l)
+		if !known || uint64(addr) < start {
+			continue
+		}
+		if path, _, ok := value.Path(v.Type.Elem(), int64(uint64(addr)-start), size); ok {
+			name = "*" + v.Name
+			if member, is := strings.CutPrefix(path, "."); is {
+				name = v.Name + "->" + member
+			}
+		}
+	}
+	return name
 }
 
 // Static implements Program.

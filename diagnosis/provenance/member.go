@@ -230,17 +230,22 @@ func (i *Image) variablesAt(at *ScopePoint) (list []scopedVariable) {
 // information does not say; then the size of what it points to has to be the memory's.
 func (p *scopedVariable) leads(addr evidence.Addr, size uint64) bool {
 	l, err := value.Lives(p.frame, p.Variable)
-	switch {
-	case err != nil:
+	if err != nil {
 		return uint64(p.Type.Elem().Size()) == size
-	case l.InRegister:
-		got, known := p.frame.Registers.Get(l.Register)
-		return known && got == uint64(addr)
-	case l.InMemory:
-		got, known := p.at.Word(l.Addr)
-		return known && got == uint64(addr)
 	}
-	return false
+	got, known := p.word(l)
+	return known && got == uint64(addr)
+}
+
+// word is the value of a variable that lives at a place and has the size of a pointer.
+func (p *scopedVariable) word(l value.Location) (got uint64, known bool) {
+	switch {
+	case l.InRegister:
+		return p.frame.Registers.Get(l.Register)
+	case l.InMemory:
+		return p.at.Word(l.Addr)
+	}
+	return 0, false
 }
 
 // mayLead reports whether a pointer variable leads to memory, as far as it is known where the variable is.

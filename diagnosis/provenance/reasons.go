@@ -74,11 +74,12 @@ func FirstBroken(t *flow.Trace, p Program, w *Way, whole bool) *Way {
 }
 
 // wanted are bytes whose value matters, as they are before step n; or, if there are none, what decided that step n was executed.
-// masked: only some of the bits may matter.
+// ignored are bits of them that do not matter; masked: perhaps others do not, either.
 type wanted struct {
-	l      flow.Location
-	n      int
-	masked bool
+	l       flow.Location
+	n       int
+	ignored uint64
+	masked  bool
 }
 
 // slice makes Reasons.
@@ -160,6 +161,9 @@ func (s *slice) take(x wanted) {
 	}
 	d := s.trace.Define(x.l, x.n)
 	s.rest(x, d.Part)
+	if x = x.part(d.Part); !x.matters() {
+		return
+	}
 	if s.contradicted(x.l, x.n, d) {
 		s.others = true
 		return
@@ -181,11 +185,18 @@ func (s *slice) take(x wanted) {
 		s.others = true
 		return
 	}
-	s.brokenAt(d)
-	masked := x.masked || d.Kind == flow.Computed && masks(step.Inst)
+	var sources []wanted
 	for _, from := range d.From {
-		s.near = append(s.near, wanted{l: from, n: d.At, masked: masked})
+		if y := s.source(x, d, from); y.matters() {
+			sources = append(sources, y)
+		}
 	}
+	if len(sources) == 0 { // "or" with all bits, for example
+		s.constant(d, x)
+		return
+	}
+	s.brokenAt(d)
+	s.near = append(s.near, sources...)
 	switch {
 	case strings.HasPrefix(step.Inst.Op, "cmov"):
 		for _, place := range transfer.Condition(step.Inst) {
@@ -200,16 +211,13 @@ func (s *slice) take(x wanted) {
 // rest adds the bytes of which the definition was not.
 func (s *slice) rest(x wanted, part flow.Location) {
 	for _, l := range others(x.l, part) {
-		s.near = append(s.near, wanted{l: l, n: x.n, masked: x.masked})
+		s.near = append(s.near, x.part(l))
 	}
 }
 
 // others are the bytes of l that are not in a part of it.
 func others(l, part flow.Location) (list []flow.Location) {
-	first := part.Off - l.Off
-	if l.Space == transfer.Memory {
-		first = int(part.Addr - l.Addr)
-	}
+	first := distance(l, part)
 	for _, r := range [][2]int{{0, first}, {first + part.Size, l.Size}} {
 		if r[0] < r[1] {
 			other := l
@@ -298,11 +306,8 @@ func (s *slice) unsetAt(x wanted, d flow.Definition) bool {
 	s.way = &Way{Call: d.Call}
 	switch {
 	case d.Kind == flow.Allocated || d.Kind == flow.Freed:
-		s.way.Object, s.way.AccessPC = s.trace.ObjectAt(d.Part.Addr, d.At+1), s.ownPlace(x.n)
-		s.end(Unset, d.At)
-		if d.Kind == flow.Freed {
-			s.way.End = Freed
-		}
+		s.way.Object = s.trace.ObjectAt(d.Part.Addr, d.At+1)
+		s.unsetBy(d, x.n)
 	case own && s.unset(d, x.n):
 	default:
 		return false

@@ -39,6 +39,9 @@ type Program interface {
 	// Field is the array, other than the last member, that begins at an address in a struct: one to whose start, base, a pointer variable in
 	// scope leads, or a variable in scope; nil: none is known.
 	Field(at *ScopePoint, base, addr evidence.Addr) *Declared
+	// Part names the part of a variable in scope, or of what a pointer variable in scope leads to, that has size bytes at an address; empty:
+	// none is known.
+	Part(at *ScopePoint, addr evidence.Addr, size int) string
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the
@@ -269,11 +272,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		return l, 0, false
 	case flow.Allocated, flow.Freed:
 		f.way.Object = f.trace.ObjectAt(d.Part.Addr, d.At+1)
-		f.way.AccessPC = f.ownPlace(used)
-		f.end(Unset, d.At)
-		if d.Kind == flow.Freed {
-			f.way.End = Freed
-		}
+		f.unsetBy(d, used)
 		return l, 0, false
 	case flow.Unknown:
 		f.end(Undecided, d.At)
@@ -391,9 +390,20 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 	if addr := uint64(d.Part.Addr); f.trace.FirstReturn(f.trace.Step(used).Thread, d.At, used+1, addr+1, addr+mostStack) < 0 {
 		return false // no frame with that address was left
 	}
-	f.way.AccessPC = f.ownPlace(used)
-	f.end(Unset, d.At)
+	f.unsetBy(d, used)
 	return true
+}
+
+// unsetBy ends the way at memory that has had no value since a step, and that another one read.
+func (f *follower) unsetBy(d flow.Definition, used int) {
+	f.way.AccessPC = f.ownPlace(used)
+	if f.way.Part == "" && f.program.Own(f.trace.Step(used).PC) {
+		f.way.Part = f.program.Part(f.scopePoint(used), d.Part.Addr, d.Part.Size)
+	}
+	f.end(Unset, d.At)
+	if d.Kind == flow.Freed {
+		f.way.End = Freed
+	}
 }
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.

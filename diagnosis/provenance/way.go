@@ -100,6 +100,8 @@ type Way struct {
 	AccessPC evidence.Addr
 	// access is the step of the access, of Freed, Outside and Left.
 	access int
+	// Part names the memory, of Unset, as the code that read it does; empty: it is not known.
+	Part string
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
 	// Narrowed is where the size of the object of Outside lost bits; with them the object would have the bytes that were accessed.

@@ -23,7 +23,9 @@ func TestDecidedCauses(t *testing.T) {
 		{"unset_weights", evidence.CauseUninitialised, "sum (unset_weights.c:"},
 		{"outside_length", evidence.CauseHeapOverflow, "length (outside_length.c:"},
 		{"set", evidence.CauseBadValue, "adjust (set.c:"},
+		{"unset_limit", evidence.CauseUninitialised, "allowed (unset_limit.c:31) uses o->limits[1].flags"},
 		{"bits", "", ""},
+		{"other_bits", "", ""},
 	} {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(test.name+level, func(t *testing.T) {

@@ -288,6 +288,9 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if d := named.Declared; d != nil && d.Member {
 		out.Proof = evidence.Inferred
 	}
+	if named.End == provenance.Unset && named.Part != "" {
+		out.Variable = named.Part
+	}
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
 	} else if named.Restored {

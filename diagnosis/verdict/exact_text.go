@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,7 +18,7 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	case provenance.Left:
 		return x.leftText(w, root)
 	case provenance.Unset:
-		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), v.name)
+		return fmt.Sprintf("%s uses %s, which was never given a value", siteText(root), cmp.Or(w.Part, v.name))
 	case provenance.Zeroed:
 		text := fmt.Sprintf("%s reads memory to which nothing was stored since calloc made it 0", siteText(root))
 		if made := x.site(w.PC); made != nil {
