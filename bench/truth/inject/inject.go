@@ -37,6 +37,8 @@ type Mutation struct {
 	Root []int `json:"root"`
 	// Unsignalled is what the statement that is taken out would have signalled; empty: it is no signal.
 	Unsignalled string `json:"unsignalled,omitempty"`
+	// Unset is the variable or member to which the statement that is taken out gave a value; empty: it gave none.
+	Unset string `json:"unset,omitempty"`
 	// Unjoined: the statement that is taken out waited for a thread's end, so all that the function does after it may come too early.
 	Unjoined bool `json:"unjoined,omitempty"`
 	// Effect are lines of which one must be executed for the bug to change anything: of a
@@ -146,6 +148,9 @@ func (f *file) try(o operator, n *sitter.Node, function string) {
 		m.Unjoined = change.joins
 		if change.signals && len(change.objects) > 0 {
 			m.Unsignalled = change.objects[0]
+		}
+		if change.unsets && len(change.objects) > 0 {
+			m.Unset = change.objects[0]
 		}
 		m.Effect = lines(m.Line, m.Last)
 		if change.effect != nil {

@@ -224,7 +224,7 @@ func initialisation(f *file, n *sitter.Node) []change {
 	default:
 		return nil
 	}
-	return []change{{edits: []edit{{int(d.EndByte()), int(value.EndByte()), ""}}, objects: f.names(d), removes: true}}
+	return []change{{edits: []edit{{int(d.EndByte()), int(value.EndByte()), ""}}, objects: f.names(d), removes: true, unsets: true}}
 }
 
 // memberInitialisation takes out the store of a constant into a member, or a memset to 0.
@@ -233,7 +233,7 @@ func memberInitialisation(f *file, n *sitter.Node) []change {
 		return nil
 	}
 	if name, args := f.callStatement(n); (name == "memset" || name == "bzero") && len(args) > 0 {
-		return []change{{edits: []edit{f.blank(n)}, objects: f.member(args[0]), removes: true}}
+		return []change{{edits: []edit{f.blank(n)}, objects: f.member(args[0]), removes: true, unsets: true}}
 	}
 	a := n.NamedChild(0)
 	left, right := a.ChildByFieldName("left"), a.ChildByFieldName("right")
@@ -243,7 +243,7 @@ func memberInitialisation(f *file, n *sitter.Node) []change {
 	if t := right.Type(); t != "number_literal" && t != "null" && f.text(right) != "NULL" {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true, unsets: true}}
 }
 
 // member is the name of what an expression denotes: of a member, not of what it is in.
@@ -341,5 +341,5 @@ func terminator(f *file, n *sitter.Node) []change {
 	if left == nil || right == nil || f.text(right) != `'\0'` && f.text(right) != `L'\0'` {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true, unsets: true}}
 }

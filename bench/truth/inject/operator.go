@@ -24,6 +24,8 @@ type change struct {
 	removes bool
 	// signals says that the statement that is taken out is a signal: its object, which comes first, is all that is left to name.
 	signals bool
+	// unsets says that the object, which comes first, does not get a value any more.
+	unsets bool
 	// joins says that the statement that is taken out waits for a thread's end.
 	joins bool
 	// whole says that the body of the statement is changed as well, in what it means: a wait without its loop, a free by each user.

@@ -27,11 +27,20 @@ type Answer struct {
 	Objects []string `json:"objects,omitempty"`
 	// Unsignalled is what threads wait for in vain, where the bug is a signal that was taken out; empty: it is another.
 	Unsignalled string `json:"unsignalled,omitempty"`
+	// Unset is the variable of the function, or the member, that has no value, where the bug is an initialisation that was taken out. nil: it is
+	// another bug.
+	Unset *Unset `json:"unset,omitempty"`
 	// Unjoined is where the bug took out the wait for a thread's end, with the function: what that function does after it may come too early.
 	// nil: it is another bug.
 	Unjoined *sanitizer.Place `json:"unjoined,omitempty"`
 	// Operators is the state of the code that said so: store.ReadOperators.
 	Operators string `json:"operators,omitempty"`
+}
+
+// Unset is a variable of a function, or a member, without a value.
+type Unset struct {
+	Name     string `json:"name"`
+	Function string `json:"function"`
 }
 
 // Accept takes from a mutant what answers its operator accepts, as the code that makes bugs has it now. It reports whether others were accepted
@@ -42,8 +51,11 @@ func (a *Answer) Accept(m *Mutant, operators string) (changed bool) {
 	if now.Unjoined = nil; m.Bug.Unjoined {
 		now.Unjoined = &sanitizer.Place{File: m.File, Line: m.Bug.Line, Function: m.Bug.Function}
 	}
+	if now.Unset = nil; m.Bug.Unset != "" {
+		now.Unset = &Unset{Name: m.Bug.Unset, Function: m.Bug.Function}
+	}
 	changed = now.File != a.File || !slices.Equal(now.Root, a.Root) || !slices.Equal(now.Objects, a.Objects) || now.Unsignalled != a.Unsignalled ||
-		!reflect.DeepEqual(now.Unjoined, a.Unjoined)
+		!reflect.DeepEqual(now.Unjoined, a.Unjoined) || !reflect.DeepEqual(now.Unset, a.Unset)
 	*a = now
 	return changed
 }

@@ -58,6 +58,36 @@ func (t target) unsignalled(variable string) bool {
 	return name != "" && (variable == name || strings.HasSuffix(variable, "."+name) || strings.HasSuffix(variable, ">"+name))
 }
 
+// unset reports whether a cause says that the variable or the member has no value whose initialisation was taken out: the uses of it are all
+// that is left in the code. A variable is only known by its name in its function.
+func (t target) unset(c *evidence.Cause) bool {
+	u := t.answer.Unset
+	if u == nil || c.Kind != evidence.CauseUninitialised || c.Site == nil {
+		return false
+	}
+	name, parts := partsOf(c.Variable)
+	last := len(parts) - 1
+	return last >= 0 && parts[last] == u.Name || name == u.Name && sameFunction(c.Site.Function, u.Function)
+}
+
+// sameFunction compares a function's name in the debug information with that in the source, which may have fewer scopes and no parameters.
+func sameFunction(name, inSource string) bool {
+	name, _, _ = strings.Cut(name, "(")
+	return name == inSource || strings.HasSuffix(name, "::"+inSource)
+}
+
+// partsOf takes an expression such as "*a->b[2].c" apart: the variable, and the members that it names, without the indexes.
+func partsOf(expression string) (variable string, members []string) {
+	parts := strings.FieldsFunc(strings.ReplaceAll(expression, "->", "."), func(r rune) bool { return r == '.' || r == '*' })
+	for i, p := range parts {
+		parts[i], _, _ = strings.Cut(p, "[")
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return parts[0], parts[1:]
+}
+
 // unjoined reports whether an order is of what the function did after the place of the wait that was taken out, and of what another thread did later:
 // nothing is left in the code but that.
 func (t target) unjoined(i *evidence.Interleaving) bool {

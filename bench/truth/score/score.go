@@ -81,7 +81,7 @@ func (t target) judgeCauses(c *evidence.Case) Score {
 // named reports whether a cause's headline is the bug, or the first violation by its place
 // or its object.
 func (t target) named(c *evidence.Cause) bool {
-	if c.Site != nil && t.root(c.Site) || c.Kind == evidence.CauseMissingWakeup && t.unsignalled(c.Variable) || t.unjoined(c.Interleaving) {
+	if c.Site != nil && t.root(c.Site) || c.Kind == evidence.CauseMissingWakeup && t.unsignalled(c.Variable) || t.unjoined(c.Interleaving) || t.unset(c) {
 		return true
 	}
 	if o := c.Object; o != nil && o.Allocated != nil && t.root(o.Allocated.Site) && t.compatible(c.Kind) {

@@ -160,6 +160,32 @@ func TestUnsignalled(t *testing.T) {
 	}
 }
 
+// Of an initialisation that was taken out the uses are left, which may be anywhere: the variable is named, or the member.
+func TestUnset(t *testing.T) {
+	answer := mutant.Answer{File: "q.cc", Root: []int{4}, Unset: &mutant.Unset{Name: "skip", Function: "Queue::scan"}}
+	for _, test := range []struct {
+		kind               evidence.CauseKind
+		variable, function string
+		want               Outcome
+	}{
+		{evidence.CauseUninitialised, "skip", "n::Queue::scan(char const*)", Right},
+		{evidence.CauseUninitialised, "skip[2].size", "Queue::scan", Right},
+		{evidence.CauseUninitialised, "skip", "Queue::take", Wrong},
+		{evidence.CauseUninitialised, "skipped", "Queue::scan", Wrong},
+		{evidence.CauseUninitialised, "q->skip", "Queue::take", Right},
+		{evidence.CauseUninitialised, "q->list[3].skip[1]", "Queue::take", Right},
+		{evidence.CauseUninitialised, "q->skip.size", "Queue::take", Wrong},
+		{evidence.CauseUninitialised, "", "Queue::scan", Wrong},
+		{evidence.CauseBadValue, "skip", "Queue::scan", Wrong},
+	} {
+		s := site("q.cc", 9)
+		s.Function = test.function
+		if got := Judge(causes(evidence.Cause{Kind: test.kind, Variable: test.variable, Site: s}), &answer); got.Outcome != test.want {
+			t.Errorf("%s %s in %s: %+v", test.kind, test.variable, test.function, got)
+		}
+	}
+}
+
 // Where the wait for a thread's end was taken out, what the function does after it comes before what the thread does.
 func TestUnjoined(t *testing.T) {
 	answer := mutant.Answer{File: "q.c", Root: []int{4}, Unjoined: &sanitizer.Place{File: "q.c", Line: 10, Function: "main"}}
