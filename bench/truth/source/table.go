@@ -66,7 +66,7 @@ var Packages = []Package{
 		Inputs: []Input{{Args: []string{"-f", "{}", "-w", "60", "Hello, world 123"}, Files: "fonts/*.flf"}, {Args: []string{"-d", "{dir}/fonts", "-c", "-k"}, Files: "README", Stdin: true}},
 	},
 	{
-		Name: "flex", Configure: autotools + shared, Make: "make -s -C src flex", Program: "src/flex",
+		Name: "flex", Configure: autotools + shared, Make: "make -s -C src stage1flex", Program: "src/stage1flex", // flex itself has a scanner that this one made
 		Sources: []string{"src/[a-bd-ln-rt-z]*.c", "src/scanopt.c", "src/sym.c"},
 		Inputs:  []Input{{Args: []string{"-t", "{}"}, Files: "tests/*.l"}},
 	},
@@ -226,14 +226,6 @@ var Packages = []Package{
 		Inputs: []Input{
 			{Args: []string{"-1", "-n3", "-s4KiB", "-B8KiB", "-c", "{}"}, Files: "[a-m]*.cc"}, {Args: []string{"-1", "-n2", "-s4KiB", "-B8KiB"}, Files: "[A-Z]*", Stdin: true},
 			{Args: []string{"-n3", "-dc", "{}"}, Files: "testsuite/test*.lz"}, {Args: []string{"-n2", "-d"}, Files: "testsuite/test*.lz", Stdin: true},
-		},
-	},
-	{
-		Name: "lbzip2", Threads: true, Configure: autotools + shared, Make: "make -s", Program: "src/lbzip2",
-		Sources: []string{"src/process.c", "src/compress.c", "src/expand.c"},
-		Inputs: []Input{
-			{Args: []string{"-1", "-n3", "-c", "{}"}, Files: "src/*.c"}, {Args: []string{"-1", "-n2", "-z"}, Files: "[A-Zac]*", Stdin: true},
-			{Args: []string{"-n3", "-dc", "{}"}, Files: "tests/[a-z]*.bz2"},
 		},
 	},
 	{
