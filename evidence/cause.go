@@ -183,6 +183,8 @@ const (
 	OpenEmpty OpenEnd = "empty"
 	// OpenRestored: the memory had had the value before, and got it back from elsewhere, as the end of a list does. It may be right there.
 	OpenRestored OpenEnd = "restored"
+	// OpenReused: the memory is in use as two objects. Which of them should not have it is not known.
+	OpenReused OpenEnd = "reused"
 	// OpenUntested: the failure may follow from the order of accesses, and no experiment or passing run tells whether it does.
 	OpenUntested OpenEnd = "untested"
 	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another

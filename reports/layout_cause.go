@@ -78,6 +78,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
 	evidence.OpenFolded:   "the compiler computed the value there; a build with -O0 shows how it is made",
 	evidence.OpenRestored: "the value was there before, as at the end of a list, and was put back; what should have taken its place is not known",
+	evidence.OpenReused:   "the memory is used as two objects at once; which of them should not have it is not known",
 	evidence.OpenEmpty:    "null may be right for no elements; whether the access was one too many is not known",
 }
 

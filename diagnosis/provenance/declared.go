@@ -2,7 +2,6 @@ package provenance
 
 import (
 	"iter"
-	"strings"
 
 	"diagnose/evidence"
 	"diagnose/flow"
@@ -171,32 +170,28 @@ func (i *Image) Declared(pc evidence.Addr, register func(x86.Reg) uint64, addr e
 }
 
 // Part implements Program. A variable comes before what pointers lead to.
-func (i *Image) Part(at *ScopePoint, addr evidence.Addr, size int) (name string) {
+func (i *Image) Part(at *ScopePoint, base, addr evidence.Addr, size int) (found *Part) {
 	for _, v := range i.variablesAt(at) {
 		l, err := value.Lives(v.frame, v.Variable)
 		if err != nil {
 			continue
 		}
 		if l.InMemory && addr >= l.Addr {
-			if path, _, ok := value.Path(v.Type, int64(addr-l.Addr), size); ok {
-				return v.Name + path
+			if p := partOf(v.Name, v.Type, int64(addr-l.Addr), size); p != nil {
+				return p
 			}
 		}
-		if name != "" || v.Type.Kind() != debuginfo.KindPointer {
+		if found != nil || v.Type.Kind() != debuginfo.KindPointer {
 			continue
 		}
 		start, known := v.word(l)
-		if !known || uint64(addr) < start {
-			continue
-		}
-		if path, _, ok := value.Path(v.Type.Elem(), int64(uint64(addr)-start), size); ok {
-			name = "*" + v.Name
-			if member, is := strings.CutPrefix(path, "."); is {
-				name = v.Name + "->" + member
+		if to := evidence.Addr(start); known && to <= addr && (base == 0 || to == base) {
+			if found = partOf(v.Name, v.Type.Elem(), int64(addr-to), size); found != nil {
+				found.led(v.Name)
 			}
 		}
 	}
-	return name
+	return found
 }
 
 // Static implements Program.

@@ -15,7 +15,7 @@ func distance(l, part flow.Location) int {
 	return part.Off - l.Off
 }
 
-// part is what is wanted of some of the bytes. Of more than eight bytes no single bits are known.
+// part wants some of the bytes. Of more than eight bytes no single bits are known.
 func (x wanted) part(l flow.Location) wanted {
 	if x.l.Size > 8 {
 		x.ignored = 0
@@ -27,7 +27,7 @@ func (x wanted) part(l flow.Location) wanted {
 // matters reports whether any of the bits do.
 func (x wanted) matters() bool { return x.l.Size > 8 || x.ignored != low64(allBits, x.l.Size) }
 
-// source is what is wanted of bytes, from, of which a step made x. Operations but masks and shifts leave open which bits matter, if they
+// source wants the bytes, from, of which a step made those of x. Operations but masks and shifts leave open which bits matter, if they
 // may depend on some only.
 func (s *slice) source(x wanted, d flow.Definition, from flow.Location) wanted {
 	y := wanted{l: from, n: d.At, masked: x.masked}

@@ -39,9 +39,9 @@ type Program interface {
 	// Field is the array, other than the last member, that begins at an address in a struct: one to whose start, base, a pointer variable in
 	// scope leads, or a variable in scope; nil: none is known.
 	Field(at *ScopePoint, base, addr evidence.Addr) *Declared
-	// Part names the part of a variable in scope, or of what a pointer variable in scope leads to, that has size bytes at an address; empty:
-	// none is known.
-	Part(at *ScopePoint, addr evidence.Addr, size int) string
+	// Part is the part of a variable in scope, or of what a pointer variable in scope leads to, that has size bytes at an address; nil: none
+	// is known. base is the pointer's value; 0: it may be any.
+	Part(at *ScopePoint, base, addr evidence.Addr, size int) *Part
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the
@@ -139,6 +139,8 @@ type follower struct {
 	held map[flow.Location]int
 	// pieced is the step that made the last part of a word that was copied byte by byte; 0: none was.
 	pieced int
+	// uses counts the accesses of which it was asked which variables they are of.
+	uses int
 }
 
 // inner makes a way within this one.
@@ -221,7 +223,7 @@ func (f *follower) follow(l flow.Location, n int) {
 			return
 		}
 		if l.Space == transfer.Memory && d.At >= 0 && d.Part.Size < min(l.Size, 8) && l.Size >= 4 && !f.fills(d.At) {
-			if f.unset(d, n) {
+			if f.unset(d, n) || f.reused(l, n, d) {
 				return
 			}
 			if l, n, more = f.pieces(l, n, d); !more {
@@ -234,6 +236,9 @@ func (f *follower) follow(l flow.Location, n int) {
 		}
 		if d.Part != l {
 			f.bits = allBits
+		}
+		if f.reused(l, n, d) {
+			return
 		}
 		if l, n, more = f.step(d, n); !more {
 			return
@@ -397,9 +402,7 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 // unsetBy ends the way at memory that has had no value since a step, and that another one read.
 func (f *follower) unsetBy(d flow.Definition, used int) {
 	f.way.AccessPC = f.ownPlace(used)
-	if f.way.Part == "" && f.program.Own(f.trace.Step(used).PC) {
-		f.way.Part = f.program.Part(f.scopePoint(used), d.Part.Addr, d.Part.Size)
-	}
+	f.way.Part = useSearch{f}.name(d.Part, used)
 	f.end(Unset, d.At)
 	if d.Kind == flow.Freed {
 		f.way.End = Freed

@@ -75,6 +75,8 @@ const (
 	Initial
 	// Tested: the code found that it was 0, by the branch at PC, and handed it on. Nothing had been stored where it came from.
 	Tested
+	// Reused: the code at PC stored something of another kind in the memory than what AccessPC reads there, as a part of another object.
+	Reused
 )
 
 // Way leads from a value to its beginning.
@@ -104,6 +106,8 @@ type Way struct {
 	Part string
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.
 	Beyond int64
+	// Reuse is what the memory was used as, of Reused.
+	Reuse *Reuse
 	// Narrowed is where the size of the object of Outside lost bits; with them the object would have the bytes that were accessed.
 	Narrowed *Narrowing
 	// Write: the access of Outside, Freed and Left stored something.

@@ -57,7 +57,7 @@ func followOne(t *testing.T, p *recordtest.Program) {
 }
 
 var endNames = map[EndKind]string{Undecided: "undecided", Constant: "constant", Input: "input", Returned: "returned", Unset: "unset",
-	Freed: "freed", Left: "left", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces", Overwrote: "overwrote", Loop: "loop", Zeroed: "zeroed", Tested: "tested"}
+	Freed: "freed", Left: "left", Outside: "outside", Initial: "initial", Made: "made", Pieces: "pieces", Overwrote: "overwrote", Loop: "loop", Zeroed: "zeroed", Tested: "tested", Reused: "reused"}
 
 // describe is a way in the form of the comments.
 func describe(core *image.Process, w *Way, want string) string {

@@ -227,7 +227,8 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		return x.site(w.AccessPC)
 	case provenance.Freed:
 		return freedAt(x.objectOf(w), x.site(w.PC))
-	case provenance.Returned, provenance.Input, provenance.Tested, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided:
+	case provenance.Returned, provenance.Input, provenance.Tested, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided,
+		provenance.Reused:
 		return x.site(w.PC)
 	case provenance.Unset, provenance.Zeroed, provenance.Initial:
 		return x.site(w.AccessPC)
@@ -293,6 +294,8 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	}
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
+	} else if named.End == provenance.Reused {
+		out.Open, out.Variable = evidence.OpenReused, named.Reuse.Read
 	} else if named.Restored {
 		out.Open = evidence.OpenRestored
 	} else if named.End == provenance.Zeroed && named.Has(provenance.Stored) {
@@ -540,10 +543,10 @@ func (w *work) tracedAlone() {
 	}
 }
 
-// alone reports whether a search by watchpoints adds nothing: the value that it would follow was good, or is that of a loop which it would
-// follow for too long.
+// alone reports whether a search by watchpoints adds nothing: the value that it would follow was good, or another object's, or is that of a
+// loop which it would follow for too long.
 func (f *followed) alone() bool {
-	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored
+	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored || f.cause.Open == evidence.OpenReused
 }
 
 // at reports whether a cause is at the place that the trace shows.

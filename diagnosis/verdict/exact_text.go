@@ -27,6 +27,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 		return text
 	case provenance.Outside:
 		return x.outsideText(w, root)
+	case provenance.Reused:
+		return fmt.Sprintf("%s stored %s in the memory that%s reads as %s", siteText(root), w.Reuse.Stored, x.reader(w), w.Reuse.Read)
 	case provenance.Undecided:
 		return fmt.Sprintf("%s computed a bad value, from which the address of the failing access was made", siteText(root))
 	case provenance.Pieces:
@@ -132,6 +134,12 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		case provenance.Left:
 			add(siteText(s)+" hands out an address in the frame of a function that returns", s)
 		}
+	}
+	if r := w.Reuse; r != nil && x.site(r.Given) != nil {
+		if by := x.site(r.GivenBy); by != nil {
+			add(siteText(by)+" called what did the next", by)
+		}
+		add(fmt.Sprintf("%s stored %s there, the last time before", siteText(x.site(r.Given)), r.Read), x.site(r.Given))
 	}
 	if z := w.Narrowed; z != nil && x.site(z.PC) != nil {
 		add(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. With the whole size it would have the bytes that were accessed",
