@@ -200,7 +200,7 @@ func (f *follower) link(kind LinkKind, n int, to flow.Location) {
 	if len(f.way.Links) == mostLinks {
 		return
 	}
-	l := Link{Kind: kind, PC: pc, Times: 1}
+	l := Link{Kind: kind, PC: pc, Times: 1, at: n, to: to}
 	l.Value, l.Known = f.value(to, n+1)
 	f.way.Links = append(f.way.Links, l)
 }

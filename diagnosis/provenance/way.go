@@ -36,6 +36,9 @@ type Link struct {
 	Known bool
 	// Times is how often the instruction made the value of itself, one after the other.
 	Times int
+	// at is the step, and to what has the value then.
+	at int
+	to flow.Location
 }
 
 // EndKind says how a way ends.

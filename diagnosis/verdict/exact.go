@@ -466,6 +466,8 @@ type followed struct {
 	exact *exact
 	way   *provenance.Way
 	cause *evidence.Cause
+	// passed: the cause is a call on the way, which handed the value over for a parameter of another type.
+	passed bool
 }
 
 // endsBefore reports whether what a way tells depends on what was before the trace: the value itself, or the object of the pointer to which an
@@ -494,6 +496,9 @@ func (w *work) followed(v *victim) *followed {
 	for _, l := range way.Overtaken {
 		w.readTooEarly(l.Addr, l.Size, "")
 	}
+	if passed := w.passedOn(way); passed != nil && !way.Broke() {
+		return &followed{w.exact, way, passed, true}
+	}
 	if way.End == provenance.Initial { // that nothing stored there says little
 		return nil
 	}
@@ -501,7 +506,7 @@ func (w *work) followed(v *victim) *followed {
 	if cause == nil {
 		return nil
 	}
-	return &followed{w.exact, way, cause}
+	return &followed{w.exact, way, cause, false}
 }
 
 // beforeTrace is the memory from which a trace of the end of the run read the bad value, where that was there before; nil: there is
@@ -544,9 +549,9 @@ func (w *work) tracedAlone() {
 }
 
 // alone reports whether a search by watchpoints adds nothing: the value that it would follow was good, or another object's, or is that of a
-// loop which it would follow for too long.
+// loop which it would follow for too long; or the types say where it went wrong.
 func (f *followed) alone() bool {
-	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored || f.cause.Open == evidence.OpenReused
+	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored || f.cause.Open == evidence.OpenReused || f.passed
 }
 
 // at reports whether a cause is at the place that the trace shows.

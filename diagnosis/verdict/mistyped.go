@@ -6,7 +6,9 @@ import (
 
 	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/image/unwind"
+	"diagnose/image/x86"
 	"diagnose/staticscan"
 )
 
@@ -64,6 +66,44 @@ func (w *work) mistyped() bool {
 		}
 	}
 	return false
+}
+
+// passedOn is as mistyped, for a call on the way of a bad value: its function stored what it was handed over, and may have returned.
+func (w *work) passedOn(way *provenance.Way) *evidence.Cause {
+	x := w.exact
+	for _, a := range way.Arguments(x.trace, x.program) {
+		if a.Call+1 >= x.trace.Len() {
+			continue
+		}
+		frames := []unwind.Frame{w.frameAt(a.Call+1, 0), w.frameAt(a.Call, x.trace.Step(a.Call).Inst.Len)}
+		in := staticscan.Input{Process: w.Process, Thread: w.Process.FailingThread(), Frames: frames}
+		for _, m := range staticscan.MistypedArguments(in, 1) {
+			value := x.trace.Register(a.Call, m.Register)
+			if m.Register == a.Register && !(m.Number && x.program.Mapped(evidence.Addr(value))) {
+				return x.mistypedCause(&m, a.Call, value)
+			}
+		}
+	}
+	return nil
+}
+
+// frameAt is the frame of a thread before a step; returned: as many bytes after it, to which a call that the step makes returns.
+func (w *work) frameAt(n, returned int) unwind.Frame {
+	var thread image.Thread
+	for r := x86.RAX; r.General(); r++ {
+		thread.Registers.Set(image.Register(r), w.exact.trace.Register(n, r))
+	}
+	pc := w.exact.trace.Step(n).PC
+	thread.Registers.Set(image.RIP, uint64(pc))
+	f := unwind.Frame{Registers: thread.Registers}
+	if frames := unwind.New(w.Process).Walk(&thread, 1).Frames; len(frames) > 0 {
+		f = frames[0]
+	}
+	if returned > 0 {
+		f.Registers.Set(image.RIP, uint64(pc)+uint64(returned))
+		f.Lookup = image.ReturnAddress
+	}
+	return f
 }
 
 func (x *exact) mistypedCause(m *staticscan.Mistyped, call int, value uint64) *evidence.Cause {
