@@ -296,6 +296,9 @@ func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
 		if t.failed, err = w.stillDamaged(s); err != nil {
 			return err
 		}
+		if !t.failed && w.Case.Failure.Kind == evidence.ExitStatus {
+			t.undecided = "the run then ended as the recorded one did, only without the damage"
+		}
 	}
 	if !same && !w.passes(s.Status) {
 		t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
