@@ -122,7 +122,7 @@ func TestLead(t *testing.T) {
 		t.Errorf("the headline is the lead: %q", h.text())
 	}
 	for _, open := range []evidence.OpenEnd{evidence.OpenBound, evidence.OpenTime, evidence.OpenOrigin, evidence.OpenCall, evidence.OpenInput, evidence.OpenDecision, evidence.OpenEmpty, evidence.OpenUntested,
-		evidence.OpenOtherWay, evidence.OpenFolded} {
+		evidence.OpenOtherWay, evidence.OpenFolded, evidence.OpenRestored, evidence.OpenReused} {
 		if openWords[open] == "" {
 			t.Errorf("the report has no words for %q", open)
 		}

@@ -102,7 +102,7 @@ func (c *chain) openEnd() evidence.OpenEnd {
 	switch {
 	case c.victim.damaged(), last.bounds != "", c.unwritten:
 		return ""
-	case c.exits() && (c.given || last.returned == nil && c.fromInput(last)):
+	case c.gaveUp() && !c.victim.use && (c.given || last.returned == nil && c.fromInput(last)):
 		return evidence.OpenInput
 	case c.open == evidence.OpenTime:
 		return c.open

@@ -300,7 +300,7 @@ func (w *work) sameArgument(rec *record.Recording, text string) string {
 // store handed on.
 func (c *chain) givenCause() *evidence.Cause {
 	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
-	if c.exits() {
+	if c.gaveUp() {
 		out.Open = evidence.OpenInput
 	}
 	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
