@@ -115,7 +115,7 @@ func (w *waiter) waitOf(i int) *wait {
 	if out.what == evidence.WaitThreadExit {
 		w.joinInEngine(out)
 	}
-	out.site = programSite(sites)
+	out.site = w.askedAt(w.stacks[i].Frames, out.what)
 	return out
 }
 
@@ -136,7 +136,7 @@ func (w *waiter) waitIn(i int, c *WaitingCall) *wait {
 	if c.Came {
 		out.note = "which came meanwhile"
 	}
-	out.site = programSite(sitesOfFrames(w.stacks[i].Frames, w))
+	out.site = w.askedAt(w.stacks[i].Frames, out.what)
 	switch c.What {
 	case evidence.WaitMutex:
 		w.mutex(out)

@@ -147,7 +147,8 @@ func (k *wakeups) tell(m *missingWakeup) {
 	}
 	wait := m.calls[m.first]
 	m.Kind, m.Proof, m.Variable = evidence.CauseMissingWakeup, evidence.Replayed, k.waitedName(m.edge)
-	if m.Site = k.siteBefore(wait.returnTo); m.Site == nil {
+	m.Site = k.waitedAt(&wait)
+	if m.Site == nil {
 		m.Site = m.edge.Site
 	}
 	waiter := k.threadText(wait.thread)
@@ -207,6 +208,16 @@ func (w *work) siteBefore(back evidence.Addr) *evidence.Site {
 		}
 	}
 	return nil
+}
+
+// waitedAt is where the program asked for a wait. Of one that did not end the stack is known.
+func (k *wakeups) waitedAt(wait *wakeCall) *evidence.Site {
+	for _, e := range k.edges {
+		if uint32(e.Waiter.Recorded) == wait.thread && e.Object == wait.object && e.Site != nil {
+			return e.Site
+		}
+	}
+	return k.siteBefore(wait.returnTo)
 }
 
 // threadText names a thread of the recording, which may have ended, by the function that it
