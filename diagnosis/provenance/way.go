@@ -36,7 +36,7 @@ type Link struct {
 	Known bool
 	// Times is how often the instruction made the value of itself, one after the other.
 	Times int
-	// at is the step, and to what has the value then.
+	// at is the step, and to the memory or register that has the value after it.
 	at int
 	to flow.Location
 }
