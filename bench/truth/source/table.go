@@ -154,7 +154,7 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-q", "{}"}, Files: "testdata/testinput*"}, {Args: []string{"-q", "{}"}, Own: "pcre2/*"}},
 	},
 	{
-		Name: "sed", Configure: autotools + shared, Make: "make -s -o doc/sed.1", Program: "sed/sed",
+		Name: "sed", Configure: autotools + shared, Make: "make -s -k || test -x sed/sed", // its manual page needs help2man Program: "sed/sed",
 		Sources: []string{"sed/*.c"},
 		Inputs:  []Input{{Args: []string{"-n", "-f", "{dir}/testsuite/dc.sed"}, Own: "sed/*.dc", Stdin: true}, {Args: []string{"-f", "{}", "{dir}/README"}, Own: "sed/*.sed"}},
 	},
