@@ -15,8 +15,10 @@ import (
 // Part is a part of a variable, or of what a pointer leads to, as code names it.
 type Part struct {
 	Name string
-	// typ is the type of the part, of that of the innermost struct that has it; nil: it is in none.
+	// typ is the type of the part, of that of the innermost struct or union that has it; nil: it is in none. others are the types that it may
+	// have instead, in a union.
 	typ, of debuginfo.Type
+	others  []debuginfo.Type
 }
 
 // Reuse is memory that code used as two objects: one stored something there, and another read it as a part of its own.
@@ -140,14 +142,25 @@ func (p *Part) contradicts(other *Part) bool {
 	if p.member() == other.member() || p.ofItsOwn() && other.ofItsOwn() {
 		return false // C code declares structs that begin alike, for lists of anything
 	}
-	one, two := p.typ.Kind() == debuginfo.KindPointer, other.typ.Kind() == debuginfo.KindPointer
-	switch {
-	case one && two:
-		return differ(p.typ.Elem(), other.typ.Elem())
-	case one:
-		return numeric(other.typ)
-	case two:
-		return numeric(p.typ)
+	for _, one := range append(p.others, p.typ) {
+		for _, two := range append(other.others, other.typ) {
+			if !conflict(one, two) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// conflict reports whether values of two types cannot be the same: one is a pointer, the other a number or a pointer to something else.
+func conflict(one, two debuginfo.Type) bool {
+	switch a, b := one.Kind() == debuginfo.KindPointer, two.Kind() == debuginfo.KindPointer; {
+	case a && b:
+		return differ(one.Elem(), two.Elem())
+	case a:
+		return numeric(two)
+	case b:
+		return numeric(one)
 	}
 	return false
 }
@@ -225,6 +238,8 @@ func partOf(name string, t debuginfo.Type, offset int64, size int) *Part {
 		case debuginfo.KindArray:
 			t, offset = t.Elem(), offset%max(t.Elem().Size(), 1)
 			continue
+		case debuginfo.KindUnion:
+			p.inUnion(t)
 		case debuginfo.KindStruct:
 			p.of = t
 			k := slices.IndexFunc(t.Members(), func(m debuginfo.Member) bool {
@@ -239,4 +254,20 @@ func partOf(name string, t debuginfo.Type, offset int64, size int) *Part {
 		break
 	}
 	return p
+}
+
+// inUnion is for a part of a union: which of the members the code means is not known. Of structs that share memory nothing is.
+func (p *Part) inUnion(t debuginfo.Type) {
+	if plainName(t) != "" {
+		p.of = t
+	}
+	for _, m := range t.Members() {
+		switch {
+		case m.Type == nil || m.Type.Kind() == debuginfo.KindStruct || m.Type.Kind() == debuginfo.KindUnion:
+			p.of = nil
+			return
+		case m.Type.Kind() != debuginfo.KindArray:
+			p.others = append(p.others, m.Type)
+		}
+	}
 }

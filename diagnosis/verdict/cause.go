@@ -100,10 +100,12 @@ func (c *chain) basis(kind evidence.CauseKind) evidence.Basis {
 func (c *chain) openEnd() evidence.OpenEnd {
 	last := &c.links[len(c.links)-1]
 	switch {
-	case c.victim.damaged(), last.bounds != "", c.unwritten:
+	case c.victim.damaged(), last.bounds != "":
 		return ""
-	case c.gaveUp() && !c.victim.use && (c.given || last.returned == nil && c.fromInput(last)):
+	case c.gaveUp() && (c.given || last.returned == nil && c.fromInput(last)):
 		return evidence.OpenInput
+	case c.unwritten:
+		return ""
 	case c.open == evidence.OpenTime:
 		return c.open
 	case !c.traced && slices.ContainsFunc(c.links, func(l link) bool { return l.store.Split }):
