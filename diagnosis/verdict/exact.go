@@ -294,6 +294,8 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	}
 	if named.End == provenance.Undecided {
 		out.Open, out.Variable = evidence.OpenOrigin, ""
+	} else if out.Kind == evidence.CauseBadInput && gaveUp[x.failure.Kind] {
+		out.Open = evidence.OpenInput
 	} else if named.End == provenance.Reused {
 		out.Open, out.Variable = evidence.OpenReused, named.Reuse.Read
 	} else if named.Restored {

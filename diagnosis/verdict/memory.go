@@ -115,7 +115,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			}
 		}
 		if cause != nil && !w.known(cause) {
-			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded {
+			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded && cause.Open != evidence.OpenInput {
 				cause.Open, c.traced = "", true
 			}
 			open := cause.Open
