@@ -48,7 +48,7 @@ func count(path string) error {
 		return err
 	}
 	start := time.Now()
-	found, err := sites.FindAtomics(context.Background(), f)
+	found, err := sites.FindAtomics(context.Background(), f, nil)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ type AtomicWindow struct {
 	patch.Window
 	// Ordered says of each moved instruction whether it is atomic, or a plain access that is ordered with them.
 	Ordered []bool
+	// Learned are the addresses of learned sites in it.
+	Learned []uint64
 }
 
 // Atomics are the atomic instructions of an object: locked ones, and exchanges with memory; and
@@ -30,6 +32,9 @@ type Atomics struct {
 	Left []uint64
 	// Plain counts the plain accesses in Windows, PlainLeft those that no jump can replace.
 	Plain, PlainLeft int
+	// Learned counts the learned sites in Windows; LearnedLeft are the addresses of those that no jump can replace.
+	Learned     int
+	LearnedLeft []uint64
 	// Fences counts instructions that lock the thread's own stack without changing it. They order
 	// no word that threads share.
 	Fences int
@@ -41,8 +46,9 @@ type Atomics struct {
 func (a *Atomics) Total() int { return a.Patchable + len(a.Left) }
 
 // FindAtomics finds the atomic instructions in an object's code, and the code around each that a
-// jump can replace. If ctx ends first, it fails with its error.
-func FindAtomics(ctx context.Context, f *object.File) (Atomics, error) {
+// jump can replace. learned are link-time addresses of accesses that are ordered, too; those where no such
+// access is are left out. If ctx ends first, it fails with its error.
+func FindAtomics(ctx context.Context, f *object.File, learned []uint64) (Atomics, error) {
 	var found Atomics
 	system, err := CachedSites(f)
 	if err != nil {
@@ -56,7 +62,7 @@ func FindAtomics(ctx context.Context, f *object.File) (Atomics, error) {
 		if _, err := f.ReadAddr(code, segment.Vaddr); err != nil {
 			return found, fmt.Errorf("code of %s: %w", f.Path(), err)
 		}
-		s := atomicSearch{siteSearch: newSiteSearch(f, code, segment.Vaddr), system: system.Sites,
+		s := atomicSearch{siteSearch: newSiteSearch(f, code, segment.Vaddr), system: system.Sites, learned: learned,
 			starts: newAddressSet(segment.Vaddr, uint64(len(code)))}
 		err := s.search(ctx, &found)
 		s.close()
@@ -78,6 +84,7 @@ type atomicSearch struct {
 	system []Site
 	// atomics are offsets, in ascending order, each with those of the instructions before it.
 	atomics []atomicAt
+	learned []uint64
 	// starts are the addresses of instructions.
 	starts *addressSet
 	// entries are the addresses near atomics to which code may lead.
@@ -88,8 +95,17 @@ type atomicSearch struct {
 type atomicAt struct {
 	at     int
 	before []int // of the nearest instructions before it, in ascending order
-	plain  bool
+	why    atomicKind
 }
+
+// atomicKind says why an instruction is ordered.
+type atomicKind uint8
+
+const (
+	isAtomic  atomicKind = iota // by itself
+	isPlain                     // for an atomic or learned one nearby
+	isLearned                   // a replay diverged without its order
+)
 
 func (s *atomicSearch) search(ctx context.Context, found *Atomics) error {
 	starts := s.findFunctions()
@@ -110,6 +126,7 @@ func (s *atomicSearch) search(ctx context.Context, found *Atomics) error {
 			return !begins || !sure
 		})
 	}
+	s.addLearned()
 	if !s.gaps {
 		s.addPlain()
 	}
@@ -216,7 +233,7 @@ func (s *atomicSearch) choose(found *Atomics) {
 	end := s.base // of the last window
 	for _, a := range s.atomics {
 		pc := s.base + uint64(a.at)
-		if n := len(found.Windows); n > 0 && found.Windows[n-1].includes(pc) {
+		if n := len(found.Windows); n > 0 && found.Windows[n-1].includes(a, pc) {
 			found.count(a, pc, true)
 			continue
 		}
@@ -226,17 +243,21 @@ func (s *atomicSearch) choose(found *Atomics) {
 			continue
 		}
 		found.Windows = append(found.Windows, AtomicWindow{Window: *w, Ordered: make([]bool, len(w.Moved))})
-		found.Windows[len(found.Windows)-1].includes(pc)
+		found.Windows[len(found.Windows)-1].includes(a, pc)
 		end = w.End
 	}
 }
 
 func (a *Atomics) count(x atomicAt, pc uint64, patchable bool) {
 	switch {
-	case x.plain && patchable:
+	case x.why == isPlain && patchable:
 		a.Plain++
-	case x.plain:
+	case x.why == isPlain:
 		a.PlainLeft++
+	case x.why == isLearned && patchable:
+		a.Learned++
+	case x.why == isLearned:
+		a.LearnedLeft = append(a.LearnedLeft, pc)
 	case patchable:
 		a.Patchable++
 	default:
@@ -245,10 +266,13 @@ func (a *Atomics) count(x atomicAt, pc uint64, patchable bool) {
 }
 
 // includes reports whether a window moves the instruction at pc, and notes that it is ordered.
-func (w *AtomicWindow) includes(pc uint64) bool {
+func (w *AtomicWindow) includes(a atomicAt, pc uint64) bool {
 	i := slices.IndexFunc(w.Moved, func(inst x86.Inst) bool { return inst.PC == pc })
 	if i >= 0 {
 		w.Ordered[i] = true
+		if a.why == isLearned {
+			w.Learned = append(w.Learned, pc)
+		}
 	}
 	return i >= 0
 }

@@ -3,6 +3,7 @@ package sites
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -18,12 +19,12 @@ import (
 	"diagnose/replay/record"
 )
 
-// knownAtomics has the Atomics of object files, by fileIdentity.
+// knownAtomics has the Atomics of object files, by atomicsKey.
 var knownAtomics sync.Map
 
-// ordersItself reports whether an object is one of the C library's. Its atomic instructions are
+// OrdersItself reports whether an object is one of the C library's. Its atomic instructions are
 // inside of calls that other events order.
-func ordersItself(path string) bool {
+func OrdersItself(path string) bool {
 	name := filepath.Base(path)
 	for _, own := range []string{"libc.so", "libc-", "libpthread", "ld-linux"} {
 		if strings.HasPrefix(name, own) {
@@ -33,9 +34,17 @@ func ordersItself(path string) bool {
 	return false
 }
 
-// cachedAtomics is FindAtomics, once for each file of this process.
-func cachedAtomics(path string, identity fileIdentity) (*Atomics, error) {
-	if known, ok := knownAtomics.Load(identity); ok {
+// atomicsKey identifies a file's contents and its learned sites.
+type atomicsKey struct {
+	fileIdentity
+	learned [sha256.Size]byte
+}
+
+// cachedAtomics is FindAtomics with the learned sites, once for each file of this process.
+func cachedAtomics(path string, identity fileIdentity, buildID string) (*Atomics, error) {
+	learned := knownSites.learned(buildID)
+	key := atomicsKey{identity, sha256.Sum256(encodeLearned(learned))}
+	if known, ok := knownAtomics.Load(key); ok {
 		return known.(*Atomics), nil
 	}
 	f, err := object.Open(path)
@@ -43,12 +52,12 @@ func cachedAtomics(path string, identity fileIdentity) (*Atomics, error) {
 		return nil, err
 	}
 	defer f.Close()
-	found, err := FindAtomics(context.Background(), f)
+	found, err := FindAtomics(context.Background(), f, learned)
 	if err != nil {
 		return nil, err
 	}
 	found.keep()
-	knownAtomics.Store(identity, &found)
+	knownAtomics.Store(key, &found)
 	return &found, nil
 }
 
@@ -67,14 +76,15 @@ func (c *mappedCode) atomics(table *bytes.Buffer, memory *ptrace.Memory) (patche
 	m := c.mapping
 	patched.Path = m.Path
 	bias, ok := loadBias(c.code.segments, m)
-	if !ok || ordersItself(string(m.Path)) {
+	if !ok || OrdersItself(string(m.Path)) {
 		return patched, nil
 	}
-	found, err := cachedAtomics(c.path, c.identity)
+	found, err := cachedAtomics(c.path, c.identity, c.code.buildID)
 	if err != nil {
 		return patched, err
 	}
 	patched.Of = found.Total()
+	patched.LearnedLeft = addressesOf(found.LearnedLeft)
 	for i := range found.Windows {
 		w := &found.Windows[i]
 		start, end := w.Start+bias, w.End+bias
@@ -87,9 +97,11 @@ func (c *mappedCode) atomics(table *bytes.Buffer, memory *ptrace.Memory) (patche
 		}
 		entries, atomics, err := w.entries(text, bias)
 		if err != nil {
+			patched.LearnedLeft = append(patched.LearnedLeft, addressesOf(w.Learned)...)
 			continue // it stays as it is, and is counted
 		}
 		patched.Patched += atomics
+		patched.Learned += len(w.Learned)
 		table.Write(entries)
 	}
 	return patched, nil

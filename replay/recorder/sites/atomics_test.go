@@ -17,7 +17,7 @@ func findAtomics(t *testing.T, path string) (*object.File, Atomics) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	found, err := FindAtomics(t.Context(), f)
+	found, err := FindAtomics(t.Context(), f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,6 +225,15 @@ func (i fileIdentity) name() string {
 const largestEntry = 64 << 20
 
 func (c *siteCache) read(name string) *objectCode {
+	code, err := decodeCode(c.readFile(name, largestEntry))
+	if err != nil {
+		return nil
+	}
+	return code
+}
+
+// readFile returns the contents of a regular file of the cache with at most so many bytes; nil: there is none.
+func (c *siteCache) readFile(name string, most int64) []byte {
 	dir := c.dir()
 	if dir == "" {
 		return nil
@@ -235,18 +244,14 @@ func (c *siteCache) read(name string) *objectCode {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > largestEntry {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
 		return nil
 	}
 	b := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil
 	}
-	code, err := decodeCode(b)
-	if err != nil {
-		return nil
-	}
-	return code
+	return b
 }
 
 // write writes a file whole or not at all.

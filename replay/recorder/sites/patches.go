@@ -117,7 +117,8 @@ func (p *Patches) addAtomics(files []*mappedCode, memory *ptrace.Memory, table *
 		if err != nil {
 			limits = append(limits, eventlog.Limit{Kind: "atomics", Text: fmt.Sprintf("the atomic instructions of %s are not ordered: %v", file.mapping.Path, err)})
 		}
-		if patched.Patched > 0 || patched.Of > 0 && !slices.ContainsFunc(p.Atomics, func(x record.PatchedAtomics) bool { return x.Path == patched.Path }) {
+		known := patched.Of > 0 || len(patched.LearnedLeft) > 0
+		if patched.Any() || known && !slices.ContainsFunc(p.Atomics, func(x record.PatchedAtomics) bool { return x.Path == patched.Path }) {
 			p.Atomics = append(p.Atomics, patched)
 		}
 	}

@@ -55,7 +55,7 @@ func (s *atomicSearch) addPlain() {
 	static := map[uint64]bool{} // lines
 	for _, a := range locked {
 		inst := s.decode(a.at, len(s.code))
-		if m := AtomicOperand(&inst); m.Base == x86.RIP {
+		if m := AtomicOperand(&inst); m.Base == x86.RIP { // a learned one's line, too: other functions access the word
 			static[m.Target/lineSize] = true
 		}
 	}
@@ -71,6 +71,9 @@ func (s *atomicSearch) addPlain() {
 func (s *atomicSearch) plainIn(f function, locked []atomicAt, static map[uint64]bool) (list []atomicAt) {
 	near := nearby{at: map[base][]int64{}}
 	for _, a := range locked {
+		if a.why == isLearned {
+			continue
+		}
 		inst := s.decode(a.at, len(s.code))
 		m := AtomicOperand(&inst)
 		if b, ok := baseOf(m); ok {
@@ -88,8 +91,9 @@ func (s *atomicSearch) plainIn(f function, locked []atomicAt, static map[uint64]
 		if err != nil {
 			return nil
 		}
-		if m := plainOperand(&inst); m != nil && (m.Base == x86.RIP && static[m.Target/lineSize] || near.has(m)) {
-			list = append(list, atomicAt{at, slices.Clone(recent), true})
+		isListed := slices.ContainsFunc(locked, func(a atomicAt) bool { return a.at == at })
+		if m := plainOperand(&inst); m != nil && !isListed && (m.Base == x86.RIP && static[m.Target/lineSize] || near.has(m)) {
+			list = append(list, atomicAt{at, slices.Clone(recent), isPlain})
 		}
 		if recent = append(recent, at); len(recent) > neighbours {
 			recent = append(recent[:0], recent[1:]...)
