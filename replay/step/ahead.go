@@ -34,7 +34,7 @@ func (st *Stepper) runAhead(t *tracee.Thread, regs *ptrace.Registers) (ran, spen
 	x := Executed{Thread: t.Index, Ordinal: s.ordinal, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Ahead: true}
 	executed, err := c.translator.Run(t, regs, translate.Request{Most: most, Each: func(done *translate.Step) {
 		x.PC, x.General, x.Inst, x.Holds = done.Inst.PC, done.General, done.Inst, done.Holds
-		st.Each(&x)
+		st.each(&x)
 		s.last = x.PC
 	}})
 	if err != nil || executed == 0 {

@@ -8,6 +8,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
+	"diagnose/replay/recorder/sites"
 	"diagnose/replay/tracee"
 )
 
@@ -53,6 +54,10 @@ type Executed struct {
 	Called uint64
 	// Inst is the instruction; nil: its bytes are none.
 	Inst *x86.Inst
+	// Stub: PC is in the place where atomic instructions are executed. At is the program's address of the instruction; 0: it
+	// is one of the engine's around it.
+	Stub bool
+	At   uint64
 }
 
 // StepWindow is the part of a thread from after its event From to the event that follows To.
@@ -141,6 +146,7 @@ type Stepper struct {
 	Cut          bool
 	instructions map[uint64]*x86.Inst
 	copies       copies
+	stubs        sites.AtomicStubs
 	// maps are the mappings when mapsAt events were done.
 	maps   tracee.Mappings
 	mapsAt uint64
@@ -178,6 +184,9 @@ func (st *Stepper) BeginWindow(t *tracee.Thread, w *StepWindow) error {
 		return err
 	}
 	st.threads[t] = &state{to: w.To, low: tracee.StackLow(r), top: r.StackHigh}
+	if w.PC == 0 && r.Inside != 0 {
+		return st.leaveEngine(t)
+	}
 	if w.PC == 0 {
 		return st.runUpTo(t, regs.Rip)
 	}
@@ -199,6 +208,11 @@ func (st *Stepper) noteEvent(t *tracee.Thread) error {
 	control, err := st.process.ReadControl()
 	if err != nil {
 		return err
+	}
+	if s.position != control.Consumed && st.Each != nil {
+		if err := st.stubs.Read(st.process.Memory, st.process.Control); err != nil {
+			return err
+		}
 	}
 	s.position = control.Consumed
 	if r.Ordinal == s.ordinal {
@@ -286,8 +300,17 @@ func (st *Stepper) tell(t *tracee.Thread, regs *ptrace.Registers, again bool, ca
 		return
 	}
 	s := st.threads[t]
-	st.Each(&Executed{Thread: t.Index, Ordinal: s.ordinal, PC: regs.Rip, General: tracee.GeneralRegisters(regs),
-		Flags: regs.Eflags, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Again: again, Called: called, Inst: st.instruction(regs.Rip)})
+	x := Executed{Thread: t.Index, Ordinal: s.ordinal, PC: regs.Rip, General: tracee.GeneralRegisters(regs),
+		Flags: regs.Eflags, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Again: again, Called: called, Inst: st.instruction(regs.Rip)}
+	st.each(&x)
+}
+
+// each reports an instruction with its place in the program.
+func (st *Stepper) each(x *Executed) {
+	if x.Stub, x.At = st.stubs.Has(x.PC), 0; x.Stub {
+		x.At = st.stubs.ProgramAddress(x.PC)
+	}
+	st.Each(x)
 }
 
 // leaveRest runs a thread at full speed through the rest of a long step.
@@ -393,7 +416,21 @@ func (st *Stepper) leaveEngine(t *tracee.Thread) error {
 	if err != nil {
 		return err
 	}
-	return st.runUpTo(t, f.RIP)
+	return st.runUpTo(t, st.continuesAt(f))
+}
+
+// continuesAt returns where a thread leaves the engine. From the point of an instruction that is executed elsewhere it goes
+// there: the address is in the struct dg_point_stub.
+func (st *Stepper) continuesAt(f *agent.RawFrame) uint64 {
+	const goAt = 8 // POINT_GO of engine/entry.S
+	var word [8]byte
+	if f.Kind != agent.EntryPoint || f.AgainRAX == 0 {
+		return f.RIP
+	}
+	if _, err := st.process.Memory.ReadAt(word[:], int64(f.AgainRAX+goAt)); err != nil {
+		return f.RIP
+	}
+	return binary.LittleEndian.Uint64(word[:])
 }
 
 // calls reports whether the instruction at a pc is a call.
