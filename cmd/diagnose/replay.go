@@ -60,6 +60,11 @@ memory, and keeps the schedules that get further. The schedule that leads to the
 recorded end is written into the recording, too. --budget limits the time of the
 search.
 
+Where the recording has the order of atomic instructions (--races=atomics), replay first
+looks for plain accesses to memory that nothing orders. It keeps the instructions in the
+user's cache directory, by the build-id of their object, and the next recording of the
+program at this level orders them, too.
+
 A MOMENT is THREAD:EVENT[:PC[:COUNT]]: the thread's number, the number of its
 last event, and there the address PC when it is reached for the COUNT-th time.
 Reports name moments, and 'diagnose recording show --events' lists the events.
@@ -140,6 +145,7 @@ func (f *replayFlags) replayRecording(c *cobra.Command, dir string) error {
 	}
 	result, err := replay.Run(c.Context(), rec, options)
 	progress.clear()
+	report.Learning = f.learn(c.Context(), rec, progress, result, err)
 	if f.searches(rec, result, err) {
 		if report.Search, err = f.search(c.Context(), rec, progress, result, err); report.Search == nil {
 			return err

@@ -16,7 +16,7 @@ import (
 )
 
 // replayVersion is the version of replayReport. reports/schema/replay-1.json describes it.
-const replayVersion = "1.1"
+const replayVersion = "1.2"
 
 // replayReport is what replay tells, and the form of its JSON. Fields are added
 // and never change their meaning.
@@ -49,6 +49,8 @@ type replayReport struct {
 	Stuck      string            `json:"stuck,omitempty"`
 	// Search is missing if none was needed, or none was wanted.
 	Search *replaySearch `json:"search,omitempty"`
+	// Learning is missing if the recording is not one of the order of atomic instructions, or reached its end.
+	Learning *replayLearning `json:"learning,omitempty"`
 	// Limits are what the recording could not bring back, a sentence each.
 	Limits  []string      `json:"limits,omitempty"`
 	Seconds replaySeconds `json:"seconds"`
@@ -223,6 +225,7 @@ func (r *replayReport) listing() *reports.Listing {
 		line("timing", "%s", r.Timing)
 	}
 	r.Search.text(line)
+	r.Learning.text(line)
 	if r.unordered {
 		line("", "a recording made by 'diagnose record --races=%s' has the order of accesses to memory, too", racesTurns)
 	}

@@ -53,7 +53,7 @@ func schemaPath(name string) string {
 // The schemas in the repository are those that the types give. They describe every member.
 func TestSchemas(t *testing.T) {
 	text.OneOf[1].Properties.Set("base64", &generator.Schema{Type: "string"})
-	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/reports/tracker", "diagnose/probe", "diagnose/ask", "diagnose/cmd/diagnose")
+	docs, err := schema.Load("diagnose/evidence", "diagnose/replay/record", "diagnose/replay/record/eventlog", "diagnose/replay", "diagnose/replay/verify", "diagnose/replay/watchpoint", "diagnose/replay/learn", "diagnose/corpus", "diagnose/corpus/nightly", "diagnose/reports/tracker", "diagnose/probe", "diagnose/ask", "diagnose/cmd/diagnose")
 	if err != nil {
 		t.Fatal(err)
 	}
