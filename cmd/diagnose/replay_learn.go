@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"diagnose/replay"
@@ -12,8 +13,7 @@ import (
 
 // replayLearning is the result of a search for accesses that the recording does not order.
 type replayLearning struct {
-	// Learned are kept now: the next recording orders them. Known were kept before. Left are not kept, as their object has no
-	// build-id or enough of them.
+	// Learned are kept now: the next recording orders them. Known were kept before. Left are not kept.
 	Learned []learn.Site `json:"learned,omitempty"`
 	Known   []learn.Site `json:"known,omitempty"`
 	Left    []learn.Site `json:"left,omitempty"`
@@ -56,7 +56,7 @@ func (l *replayLearning) text(line func(name, format string, args ...any)) {
 		len(l.Learned), l.Seconds, racesAtomics)
 	l.list(line, l.Learned, "learned")
 	l.list(line, l.Known, "learned before this replay")
-	l.list(line, l.Left, "not kept, as the object has no build-id or enough of them")
+	l.list(line, l.Left, "not kept")
 }
 
 // mostLearnedShown bounds the lines of each list.
@@ -72,6 +72,10 @@ func (l *replayLearning) list(line func(name, format string, args ...any), list 
 		if place != "" {
 			place += ", "
 		}
-		line("", "%s: %s%v in %s", what, place, s.Offset, filepath.Base(string(s.Object)))
+		text := fmt.Sprintf("%s: %s%v in %s", what, place, s.Offset, filepath.Base(string(s.Object)))
+		if s.Why != "" {
+			text += ": " + s.Why
+		}
+		line("", "%s", text)
 	}
 }

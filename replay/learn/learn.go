@@ -34,14 +34,15 @@ type Site struct {
 	Offset evidence.Addr `json:"offset"`
 	// Place is the function and the line, as far as they are known.
 	Place string `json:"place,omitempty"`
+	// Why says why it is not kept.
+	Why string `json:"why,omitempty"`
 
 	buildID string
 }
 
 // Result says which accesses were learned.
 type Result struct {
-	// Learned are new. Known were learned before: a recording that is newer than that has their order. Left are not kept, as
-	// their object has no build-id or enough of them.
+	// Learned are new. Known were learned before: a recording that is newer than that has their order. Left are not kept.
 	Learned, Known, Left []Site
 	// Instructions were traced, in Traces replays.
 	Instructions uint64
@@ -192,7 +193,11 @@ func (r *Result) keep(found []Site) {
 				r.Known = append(r.Known, s)
 			case err == nil && slices.Contains(added, uint64(s.Offset)):
 				r.Learned = append(r.Learned, s)
+			case err != nil:
+				s.Why = err.Error()
+				r.Left = append(r.Left, s)
 			default:
+				s.Why = fmt.Sprintf("%d accesses of the object are kept", sites.MostLearned)
 				r.Left = append(r.Left, s)
 			}
 		}
