@@ -40,6 +40,9 @@ func (f *follower) someBits(d flow.Definition, k flow.Location, bits uint64) (co
 			start, _ := f.trace.Address(d.At, 0)
 			first = int(d.Part.Addr - start)
 		}
+		if first < 0 || first+d.Part.Size > size {
+			return 0, false // it is not the first operand's
+		}
 		bits = low64(bits, d.Part.Size) << (8 * first)
 	}
 	switch inst.Op {

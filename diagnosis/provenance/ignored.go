@@ -17,10 +17,12 @@ func distance(l, part flow.Location) int {
 
 // part wants some of the bytes. Of more than eight bytes no single bits are known.
 func (x wanted) part(l flow.Location) wanted {
-	if x.l.Size > 8 {
+	if first := distance(x.l, l); x.l.Size > 8 || first < 0 {
 		x.ignored = 0
+	} else {
+		x.ignored = low64(x.ignored>>(8*first), l.Size)
 	}
-	x.ignored, x.l = low64(x.ignored>>(8*distance(x.l, l)), l.Size), l
+	x.l = l
 	return x
 }
 

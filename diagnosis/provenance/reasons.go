@@ -191,7 +191,7 @@ func (s *slice) take(x wanted) {
 			sources = append(sources, y)
 		}
 	}
-	if len(sources) == 0 { // "or" with all bits, for example
+	if len(sources) == 0 && len(d.From) > 0 { // "or" with all bits, for example
 		s.constant(d, x)
 		return
 	}
