@@ -154,7 +154,8 @@ var Packages = []Package{
 		Inputs:  []Input{{Args: []string{"-q", "{}"}, Files: "testdata/testinput*"}, {Args: []string{"-q", "{}"}, Own: "pcre2/*"}},
 	},
 	{
-		Name: "sed", Configure: autotools + shared, Make: "make -s -k || test -x sed/sed", // its manual page needs help2man Program: "sed/sed",
+		Name: "sed", Configure: autotools + shared, Program: "sed/sed",
+		Make:    "make -s -k || test -x sed/sed", // its manual page needs help2man
 		Sources: []string{"sed/*.c"},
 		Inputs:  []Input{{Args: []string{"-n", "-f", "{dir}/testsuite/dc.sed"}, Own: "sed/*.dc", Stdin: true}, {Args: []string{"-f", "{}", "{dir}/README"}, Own: "sed/*.sed"}},
 	},
