@@ -341,5 +341,5 @@ func terminator(f *file, n *sitter.Node) []change {
 	if left == nil || right == nil || f.text(right) != `'\0'` && f.text(right) != `L'\0'` {
 		return nil
 	}
-	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true, unsets: true}}
+	return []change{{edits: []edit{f.blank(n)}, objects: f.member(left), removes: true}}
 }
