@@ -21,7 +21,7 @@ func (w *waiter) askedAt(frames []unwind.Frame, kind evidence.WaitKind) *evidenc
 	handed := 0
 	for i := range min(len(frames), siteFrames) {
 		f := &frames[i]
-		if !slices.ContainsFunc(f.Calls, ofProgram) {
+		if !slices.ContainsFunc(f.Calls, func(c image.SymbolizedCall) bool { return ofProgram(&c.Site) }) {
 			continue
 		}
 		calls, info, pc := w.inlineChain(f)
@@ -29,7 +29,7 @@ func (w *waiter) askedAt(frames []unwind.Frame, kind evidence.WaitKind) *evidenc
 			return own
 		}
 		for j := range f.Calls {
-			if !ofProgram(f.Calls[j]) {
+			if !ofProgram(&f.Calls[j].Site) {
 				continue
 			}
 			vars, err := info.VariablesAt(calls[j], pc)
@@ -43,10 +43,6 @@ func (w *waiter) askedAt(frames []unwind.Frame, kind evidence.WaitKind) *evidenc
 		}
 	}
 	return own
-}
-
-func ofProgram(c image.SymbolizedCall) bool {
-	return c.Site.Module != "" && !image.LibraryCode(&c.Site)
 }
 
 // inlineChain is the inline chain of a frame, innermost first, with the debug information that has it, and the address there; none: there is

@@ -18,9 +18,12 @@ func (k *callStack) site() *evidence.Site {
 	return programSite(k.sites())
 }
 
+// ofProgram reports whether a place is in the program's own code.
+func ofProgram(s *evidence.Site) bool { return s.Module != "" && !image.LibraryCode(s) }
+
 func programSite(sites []evidence.Site) *evidence.Site {
 	for i := range sites {
-		if sites[i].Module != "" && !image.LibraryCode(&sites[i]) {
+		if ofProgram(&sites[i]) {
 			return &sites[i]
 		}
 	}

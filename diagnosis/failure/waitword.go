@@ -235,7 +235,7 @@ func waitKind(sites []evidence.Site) evidence.WaitKind {
 				return f.what
 			}
 		}
-		if sites[i].Module != "" && !image.LibraryCode(&sites[i]) {
+		if ofProgram(&sites[i]) {
 			break
 		}
 	}

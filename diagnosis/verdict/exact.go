@@ -498,8 +498,10 @@ func (w *work) followed(v *victim) *followed {
 	for _, l := range way.Overtaken {
 		w.readTooEarly(l.Addr, l.Size, "")
 	}
-	if passed := w.passedOn(way); passed != nil && !way.Broke() {
-		return &followed{w.exact, way, passed, true}
+	if !way.Broke() {
+		if passed := w.passedOn(way); passed != nil {
+			return &followed{w.exact, way, passed, true}
+		}
 	}
 	if way.End == provenance.Initial { // that nothing stored there says little
 		return nil
