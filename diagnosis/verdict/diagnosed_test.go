@@ -11,7 +11,7 @@ import (
 )
 
 // mostRecorded bounds how often a program is recorded until it fails: on a busy machine its threads may come in another order.
-const mostRecorded = 20
+const mostRecorded = 200
 
 // diagnosed compiles a program, records it until a run ends as recordtest.EndOf says it, and returns what is found out
 // about the recording, with one replay for each experiment.
