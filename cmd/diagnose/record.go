@@ -63,7 +63,8 @@ and the first that applies counts. The recording notes it, and 'diagnose crash' 
 there. (For a recording that was made without them, use 'diagnose crash --failed-at'.)
 
 With --repeat, Ctrl-C ends the current run and keeps its recording: if the run hung, the
-last lines say what its threads waited for.
+last lines say what its threads waited for. If standard input is a file, each run reads it
+from where the first one began; of a pipe only the first run has the content.
 
 With --push the recording of a run that failed is also sent to an engine that hosts
 share, when all runs have ended ('diagnose corpus pull' has it elsewhere; --portable

@@ -29,7 +29,14 @@ func (r *programRuns) repeat() error {
 	var t tally
 	progress := newProgress(os.Stderr)
 	defer progress.clear()
+	input := newSameInput()
 	for !r.enough(&t) {
+		if t.runs > 0 {
+			progress.clear()
+			if err := input.again(); err != nil {
+				return err
+			}
+		}
 		result, err := r.once()
 		if errors.Is(err, context.Canceled) {
 			progress.clear()

@@ -324,6 +324,33 @@ func TestRecordRepeats(t *testing.T) {
 	}
 }
 
+// Each run has the same input: a file is read again, and of a pipe it is said that it cannot be.
+func TestRecordRepeatsInput(t *testing.T) {
+	const needs = `read a && read b && [ "$a $b" = "second third" ]`
+	path := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(path, []byte("first\nsecond\nthird\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(int64(len("first\n")), io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	cmd := recordCommand(t, "--repeat", "3", "--", "sh", "-c", needs)
+	cmd.Stdin = file
+	if status, _, stderr := ended(t, cmd); status.ExitStatus() != 0 || !strings.Contains(stderr, "3 runs, 0 failed") || strings.Contains(stderr, "warning") {
+		t.Errorf("a file: %v\n%s", status, stderr)
+	}
+	cmd = recordCommand(t, "--repeat", "3", "--", "sh", "-c", needs)
+	cmd.Stdin = strings.NewReader("second\nthird\n")
+	if status, _, stderr := ended(t, cmd); status.ExitStatus() != 1 || !strings.Contains(stderr, "3 runs, 2 failed") || strings.Count(stderr, "only the first run had the content") != 1 {
+		t.Errorf("a pipe: %v\n%s", status, stderr)
+	}
+}
+
 func TestRecordPortable(t *testing.T) {
 	cmd := recordCommand(t, "--all", "--portable", "--", "true")
 	ended(t, cmd)
