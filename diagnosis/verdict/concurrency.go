@@ -250,6 +250,8 @@ type tested struct {
 	rivals []string
 	// loose: a smaller change shows that what a thread does before or after the accesses may matter, and not their order.
 	loose bool
+	// unconfirmed: a smaller change was made, and decided nothing.
+	unconfirmed bool
 	// along are other variables whose accesses every change of the order moved as well.
 	along []string
 	// doubtful: what an experiment showed speaks against it, without deciding it.

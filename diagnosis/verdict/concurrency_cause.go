@@ -17,7 +17,7 @@ import (
 func (r *race) report(t *tested) (*evidence.Cause, error) {
 	c := t.candidate
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: slices.Concat(t.along, t.rivals), Proof: evidence.Replayed}
-	if t.cured && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
+	if t.cured && !t.unconfirmed && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
 		if others := r.movedWith(c); len(others) > 0 {
 			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
 		} else {
