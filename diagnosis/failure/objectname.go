@@ -92,7 +92,7 @@ func stepInside(t debuginfo.Type, offset int64, path *strings.Builder) (debuginf
 		return elem, offset % elem.Size(), true
 	case debuginfo.KindStruct:
 		for _, m := range t.Members() {
-			if m.Type == nil || m.BitSize != 0 || offset < m.Offset || offset >= m.Offset+m.Type.Size() {
+			if m.Type == nil || m.BitSize != 0 || offset < m.Offset || offset >= m.Offset+debuginfo.SizeIn(t, m) {
 				continue
 			}
 			if !m.Base && m.Name != "" {

@@ -59,3 +59,18 @@ type Member struct {
 	// Base marks a base class.
 	Base bool
 }
+
+// SizeIn is the size of a member of a type in bytes. Where the member's own type is only declared, as clang leaves the classes of libraries, it
+// is the room up to the next member, padding included.
+func SizeIn(t Type, m Member) int64 {
+	if size := m.Type.Size(); size > 0 || m.Type.Kind() != KindStruct {
+		return size
+	}
+	end := t.Size()
+	for _, next := range t.Members() {
+		if next.Offset > m.Offset {
+			end = min(end, next.Offset)
+		}
+	}
+	return end - m.Offset
+}

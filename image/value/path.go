@@ -63,7 +63,7 @@ func memberAt(t debuginfo.Type, offset, length int64) (debuginfo.Member, bool) {
 			}
 			continue
 		}
-		if offset+length <= m.Offset+m.Type.Size() {
+		if offset+length <= m.Offset+debuginfo.SizeIn(t, m) {
 			return m, true
 		}
 		if m.Offset == offset && offset != 0 && m.Type.Size() > 0 && starts == nil {

@@ -12,6 +12,10 @@ func TestPath(t *testing.T) {
 	outer := structOf("struct outer", 112, base(0, structOf("Base", 8, field("x", 0, i32Type), field("y", 4, i32Type))),
 		field("u", 8, union), field("cfg", 16, configType), field("", 88, union), field("matrix", 96, arrayOf(arrayOf(i16Type, 2), 3)),
 		debuginfo.Member{Name: "low", Offset: 108, Type: u32Type, BitSize: 3}, debuginfo.Member{Name: "high", Offset: 108, Type: u32Type, BitSize: 10, BitOffset: 8})
+	declared := structOf("class condition", 0)
+	if path, leaf, ok := Path(structOf("struct crew", 96, field("door", 0, structOf("class mutex", 0)), field("ready", 40, declared), field("here", 88, i32Type)), 40, 1); path != ".ready" || leaf != declared || !ok {
+		t.Errorf("a member of a declared type: got %q %v %v", path, leaf, ok)
+	}
 	for _, test := range []struct {
 		offset int64
 		size   int
