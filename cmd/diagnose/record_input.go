@@ -36,7 +36,7 @@ func (i *sameInput) again() error {
 	return nil
 }
 
-// drained reports whether nobody writes to a pipe any more and all of it was read.
+// drained reports whether a pipe has no writer any more, and all of it was read.
 func drained(fd int) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(p, 0)

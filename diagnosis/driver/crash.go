@@ -87,6 +87,9 @@ func analyse(ctx context.Context, req Request, replays chan<- struct{}) (*eviden
 		}
 		return a.result, nil
 	}
+	if hung, err := a.hungBefore(ctx, replays); hung || err != nil {
+		return a.result, err
+	}
 	if a.cut {
 		if err := a.atCut(ctx, replays); err != nil {
 			return nil, err
@@ -216,7 +219,11 @@ func (a *analysis) open() error {
 // classify judges the failure, with the deadlocks that explain a hung process.
 func (a *analysis) classify() error {
 	w := waitReader{&a.stoppedProcess, &a.recordings}
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended(), NameOf: w.stackVariable})
+	idle, err := w.idle()
+	if err != nil {
+		return err
+	}
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Idle: idle, Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended(), NameOf: w.stackVariable})
 	a.result.Findings = append(a.result.Findings, said(slices.Concat(waits.Deadlocks(), waits.Abandoned()))...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	if err := w.nameCallWaits(); err != nil {

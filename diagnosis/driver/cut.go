@@ -39,7 +39,7 @@ func (a *analysis) atCut(ctx context.Context, replays chan<- struct{}) error {
 			return err
 		}
 		if a.result.Failure.Kind == evidence.Deadlock {
-			a.hung()
+			a.stood(outcomeSentence(&rec.Manifest.Outcome), evidence.Limit{Code: evidence.LimitNoCore, Subject: rec.Dir, Reason: noCore})
 			return a.explain(ctx, replays)
 		}
 		return a.standing(ctx)
@@ -61,18 +61,19 @@ func (a *analysis) atCut(ctx context.Context, replays chan<- struct{}) error {
 	return &InputError{fmt.Errorf("recording %s: it has no core, and the replay does not reach the place where it ends: %w; its run: %v", rec.Dir, err, &rec.Manifest.Outcome)}
 }
 
-// hung completes the recording's outcome, in memory alone, by the result of the replay: its threads
-// wait for each other. The process or the recorder was ended after that.
-func (a *analysis) hung() {
+// stood completes the recording's outcome, in memory alone, by the result of the replay: its threads
+// wait for each other. The process or the recorder was ended after that, as ended says. told says where
+// the waits were read.
+func (a *analysis) stood(ended string, told evidence.Limit) {
 	rec := a.failing[0]
 	o := &rec.Manifest.Outcome
 	f := &a.result.Failure
-	f.Sentence += evidence.Say("; " + outcomeSentence(o))
+	f.Sentence += evidence.Say("; " + ended)
 	o.Stuck, o.Thread, o.TID = record.StuckBlocked, 0, 0
 	if slices.ContainsFunc(a.result.Findings, func(f evidence.Finding) bool { return f.Kind == evidence.FindingDeadlock }) {
 		o.Stuck = record.StuckCycle
 	}
-	a.limit(evidence.Limit{Code: evidence.LimitNoCore, Subject: rec.Dir, Reason: noCore}.Worded())
+	a.limit(told.Worded())
 }
 
 // standing describes a process whose recording does not have its end, and whose threads do not wait

@@ -35,16 +35,17 @@ var byThreads = map[evidence.WaitKind]bool{evidence.WaitMutex: true, evidence.Wa
 var byHandlers = map[evidence.WaitKind]bool{evidence.WaitSemaphore: true, evidence.WaitPrivateFutex: true, evidence.WaitFuture: true}
 
 // Blocked says how all threads wait. It is nil if a thread does not wait, waits for a limited time,
-// or waits for something that may come from outside the process. stuck: it is known that no thread
-// can continue.
+// or waits for something that may come from outside the process. Idle threads do not count. stuck: it
+// is known that no thread can continue.
 func (w *Waits) Blocked(stuck bool) *Blocked {
 	out := &Blocked{Proof: evidence.Inferred}
 	if stuck {
 		out.Proof = evidence.FromCore
 	}
 	var root *wait
-	for _, wt := range w.list {
+	for i, wt := range w.list {
 		switch {
+		case !stuck && w.idle(i) != Acts:
 		case wt == nil || wt.timed || wt.came:
 			return nil
 		case !stuck && (!w.endsByThreads(wt) || w.mayGoOn(wt)):
@@ -56,8 +57,16 @@ func (w *Waits) Blocked(stuck bool) *Blocked {
 	if root == nil {
 		return nil
 	}
-	out.Thread, out.Site, out.Text = root.thread.Ref, root.site, w.blockedText()
+	out.Thread, out.Site, out.Text = root.thread.Ref, root.site, evidence.Say(w.blockedText()+"; no thread is left to end that"+w.idleText(stuck))
 	return out
+}
+
+// idle is how a thread, by its index, does nothing for the others.
+func (w *Waits) idle(i int) Idle {
+	if i < len(w.waiter.opts.Idle) {
+		return w.waiter.opts.Idle[i]
+	}
+	return Acts
 }
 
 // waitsForThread reports whether a thread of the process is known to have what another one waits for.
@@ -104,12 +113,18 @@ func (w *waiter) allArrived(barrier evidence.Addr) bool {
 	return err != nil || err2 != nil || in >= all
 }
 
-// blockedText describes the waits, equal ones together.
+// blockedText describes the waits of the threads that are not idle, equal ones together.
 func (w *Waits) blockedText() string {
 	const most = 6 // different waits
 	var texts []WaitText
 	threads := map[WaitText][]string{}
-	list := slices.SortedFunc(slices.Values(w.list), func(a, b *wait) int { return cmp.Compare(a.thread.Ref.Number, b.thread.Ref.Number) })
+	var list []*wait
+	for i, wt := range w.list {
+		if wt != nil && w.idle(i) == Acts {
+			list = append(list, wt)
+		}
+	}
+	slices.SortFunc(list, func(a, b *wait) int { return cmp.Compare(a.thread.Ref.Number, b.thread.Ref.Number) })
 	for _, wt := range list {
 		text := w.waiter.text(wt, true)
 		if len(threads[text]) == 0 {
@@ -129,7 +144,26 @@ func (w *Waits) blockedText() string {
 	if n := len(texts) - len(parts); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d more wait", n))
 	}
-	return evidence.Say(strings.Join(parts, ", ") + "; no thread is left to end that")
+	return strings.Join(parts, ", ")
+}
+
+// idleText says why threads that do not wait for another one do not count.
+func (w *Waits) idleText(stuck bool) string {
+	var parts []string
+	for i := range w.list {
+		number := w.waiter.threads[i].Ref.Number
+		switch {
+		case stuck:
+		case w.idle(i) == Polls:
+			parts = append(parts, fmt.Sprintf("thread %d only polls", number))
+		case w.idle(i) == AwaitsSignal:
+			parts = append(parts, fmt.Sprintf("thread %d waits for a signal", number))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
 }
 
 // blocked turns the failure of a process into a deadlock if the process did not fail by itself and

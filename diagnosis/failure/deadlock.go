@@ -27,6 +27,8 @@ type WaitOptions struct {
 	// Calls, by thread, are the calls in which the threads of a replay rest that have no event
 	// left. An empty one means that nothing is known.
 	Calls []WaitingCall
+	// Idle, by thread, are the threads that do nothing for the others. Empty: none is known to be one.
+	Idle []Idle
 	// Unhandled: the process has no signal handlers, which could post a semaphore or wake a futex.
 	Unhandled bool
 	// EndOf returns the number, in the recording, of the thread whose end the recording library
@@ -41,6 +43,18 @@ type WaitOptions struct {
 	// name.
 	NameOf func(evidence.Addr) string
 }
+
+// Idle is how a thread does nothing for the other threads of its process, though it may continue.
+type Idle uint8
+
+const (
+	// Acts: it is not known to be idle.
+	Acts Idle = iota
+	// Polls: it runs the same round again and again, with a wait that ends by time, and no other thread has had an event meanwhile.
+	Polls
+	// AwaitsSignal: only a signal lets it continue.
+	AwaitsSignal
+)
 
 // WaitingCall is a call that returns when an event happens.
 type WaitingCall struct {
