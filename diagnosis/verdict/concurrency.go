@@ -258,7 +258,7 @@ type tested struct {
 	doubtful bool
 	// unsettled: the failure came without the signal, which leaves the order as it was.
 	unsettled bool
-	// needless: the failing check was passed before the access that the order says has to come first.
+	// needless: the failing check was passed before the access that the order says has to come first, in a run or in a replay that went well.
 	needless bool
 	// apart: a trace shows that no value of its variables has a part in the failing check.
 	apart bool

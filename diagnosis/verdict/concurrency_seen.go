@@ -35,8 +35,12 @@ const (
 // replay has one order: nothing has to be merged, as in a log.
 type orderLook struct {
 	accesses []*lookedFor // in the order of the pattern
-	stops    int
-	cut      bool
+	// checks are what the failing check reads, by threads other than the failing one, if the pattern is that a write comes too late; write is the
+	// first of that, by any thread.
+	checks []*lookedFor
+	write  *lookedFor
+	stops  int
+	cut    bool
 }
 
 // lookedFor is an access of a pattern: one of a thread's arrivals at an instruction that access the
@@ -76,7 +80,49 @@ func (r *race) look(c *patterns.Candidate) *orderLook {
 	if len(l.accesses) < 2 {
 		return nil
 	}
+	if _, _, late := r.comesLate(c); late {
+		write := *l.accesses[1]
+		write.nth, write.thread, write.not = 1, 0, 0
+		l.write, l.checks = &write, r.checksOfOthers(c.Run)
+	}
 	return l
+}
+
+// checksOfOthers are the reads of the failing check as threads other than the failing one may make them.
+func (r *race) checksOfOthers(run int) []*lookedFor {
+	var list []*lookedFor
+	log, reads := r.failing[run].log, r.checkReads(run)
+	for i := range log.Accesses {
+		a := &log.Accesses[i]
+		read := checkReadOf(log, a)
+		if !reads[read] {
+			continue
+		}
+		delete(reads, read)
+		if f := r.lookFor(log, i); f != nil {
+			f.nth, f.not, f.thread = 1, a.Thread, 0
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// watched are the accesses that the look is for, with those of other threads.
+func (l *orderLook) watched() []*lookedFor {
+	list := slices.Concat(l.accesses, l.checks)
+	if l.write != nil {
+		list = append(list, l.write)
+	}
+	return list
+}
+
+// passedBefore reports whether another thread made the failing check before the write that comes too late by the pattern. In a replay without
+// the failure it passed: the write is not what the check needs.
+func (l *orderLook) passedBefore(unbroken []evidence.Addr) bool {
+	if l == nil || l.write == nil || l.cut || slices.Contains(unbroken, evidence.Addr(l.write.inst.PC)) {
+		return false
+	}
+	return slices.ContainsFunc(l.checks, func(f *lookedFor) bool { return f.at > 0 && (l.write.at == 0 || f.at < l.write.at) })
 }
 
 // lookFor is how an access of a log is found again in another order; nil: it cannot be.
@@ -107,8 +153,9 @@ func (l *orderLook) breaks() []replay.Break {
 		return nil
 	}
 	var list []replay.Break
-	for i, a := range l.accesses {
-		first := slices.IndexFunc(l.accesses, func(b *lookedFor) bool { return b.inst.PC == a.inst.PC })
+	watched := l.watched()
+	for i, a := range watched {
+		first := slices.IndexFunc(watched, func(b *lookedFor) bool { return b.inst.PC == a.inst.PC })
 		if first == i {
 			list = append(list, replay.Break{PC: evidence.Addr(a.inst.PC), Do: l.stop})
 		}
@@ -126,7 +173,7 @@ func (l *orderLook) stop(s *replay.Stopped) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range l.accesses {
+	for _, a := range l.watched() {
 		if evidence.Addr(a.inst.PC) == regs.PC() && a.by(s.Moment.Thread) && a.accesses(&regs) {
 			if a.came++; a.came == a.nth {
 				a.at = l.stops

@@ -47,9 +47,12 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		if len(c.Accesses) > 2 && (o.control || o.expect) && !t.cured {
 			continue // both ways to change the order left the failure
 		}
-		e, made := r.make(c, o, 1)
-		if made && e.Agrees() {
-			e, _ = r.make(c, o, r.Replays)
+		e := r.make(t, o, 1)
+		if t.needless {
+			return t, nil
+		}
+		if e.Agrees() {
+			e = r.make(t, o, r.Replays)
 		}
 		cures := t.cures
 		if r.judge(t, o, e); t.cures > cures {
@@ -87,8 +90,7 @@ func (r *race) check(t *tested, helped []order) {
 			if t.loose {
 				return
 			}
-			e, _ := r.make(t.candidate, x, 1)
-			t.addCheck(x, e)
+			t.addCheck(x, r.make(t, x, 1))
 		}
 	}
 }
@@ -145,8 +147,9 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 	t.experiments = append(t.experiments, e)
 }
 
-// make replays in an order, so many times.
-func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experiment, bool) {
+// make replays in an order, so many times, and notes whether a replay shows that a candidate is needless.
+func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
+	c := tested.candidate
 	t := &r.failing[c.Run]
 	if !o.failing {
 		t = &r.passing[c.PassingRun]
@@ -155,7 +158,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if len(o.holds) > 0 {
 		schedule, err := t.rec.Log.Schedule()
 		if len(schedule) == 0 {
-			return evidence.Experiment{What: o.what, Expect: o.expect, Undecided: fmt.Sprintf("the recorded order: %v", err)}, false
+			return evidence.Experiment{What: o.what, Expect: o.expect, Undecided: fmt.Sprintf("the recorded order: %v", err)}
 		}
 		for _, h := range o.holds {
 			schedule = replay.Reorder(schedule, h)
@@ -176,6 +179,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 		out := w.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
 		turned = turned && guard.turned(look, out.unbroken)
+		tested.needless = tested.needless || !out.failed && look.passedBefore(out.unbroken)
 		return out
 	})
 	e.Control = o.control
@@ -188,7 +192,7 @@ func (r *race) make(c *patterns.Candidate, o order, times int) (evidence.Experim
 	if turned && e.Check != nil && e.Check.Again == 0 {
 		e.Check.Guard = namesText(c.Variables)
 	}
-	return e, true
+	return e
 }
 
 // notRemoved says of an experiment why it decides nothing about an order, by what became of that in its
