@@ -90,9 +90,18 @@ func (r *race) check(t *tested, helped []order) {
 			if t.loose {
 				return
 			}
+			if x.kept && r.nothingAfter(t.candidate, x) {
+				continue // the recorded run was that
+			}
 			t.addCheck(x, r.make(t, x, 1))
 		}
 	}
+}
+
+// nothingAfter reports whether the thread that an order keeps back has no event in the failing run from there on.
+func (r *race) nothingAfter(c *patterns.Candidate, o order) bool {
+	schedule, _ := r.failing[c.Run].rec.Log.Schedule()
+	return len(schedule) > 0 && schedule.Events()[o.holds[0].Thread] < o.holds[0].Ordinal
 }
 
 // addCheck adds a smaller change.
