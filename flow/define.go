@@ -110,6 +110,9 @@ func (t *Trace) throughLibrary(l Location, n int) (d Definition, changed bool) {
 	}
 	if s.previous >= 0 {
 		before := t.steps.at(int(s.previous))
+		if before.called == notExecuted && before.general[l.Num] == s.general[l.Num] {
+			return d, false // it was stopped before an instruction, and called nothing
+		}
 		if i := t.instructions[before.pc]; !before.library && before.general[l.Num] == s.general[l.Num] && (i.inst == nil || !i.inst.Writes(x86.Reg(l.Num)) || i.inst.Flow != x86.FlowNext) && x86.Reg(l.Num) != x86.RAX {
 			return d, false
 		}
