@@ -250,7 +250,7 @@ type tested struct {
 	rivals []string
 	// loose: a smaller change shows that what a thread does before or after the accesses may matter, and not their order.
 	loose bool
-	// unconfirmed: a smaller change was made, and decided nothing.
+	// unconfirmed: a smaller change was made, and decided nothing; or other threads came to the failing check before the write that it may need.
 	unconfirmed bool
 	// along are other variables whose accesses every change of the order moved as well.
 	along []string

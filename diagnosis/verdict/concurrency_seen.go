@@ -39,8 +39,13 @@ type orderLook struct {
 	// first of that, by any thread.
 	checks []*lookedFor
 	write  *lookedFor
-	stops  int
-	cut    bool
+	// place is the failing check, whatever it reads; failing is the thread that failed there, and others says that another one came there
+	// before the write.
+	place   evidence.Addr
+	failing uint32
+	others  bool
+	stops   int
+	cut     bool
 }
 
 // lookedFor is an access of a pattern: one of a thread's arrivals at an instruction that access the
@@ -84,6 +89,7 @@ func (r *race) look(c *patterns.Candidate) *orderLook {
 		write := *l.accesses[1]
 		write.nth, write.thread, write.not = 1, 0, 0
 		l.write, l.checks = &write, r.checksOfOthers(c.Run)
+		l.place, l.failing = r.reaching().pc, r.failing[c.Run].rec.Manifest.Outcome.Thread
 	}
 	return l
 }
@@ -117,12 +123,15 @@ func (l *orderLook) watched() []*lookedFor {
 }
 
 // passedBefore reports whether another thread made the failing check before the write that comes too late by the pattern. In a replay without
-// the failure it passed: the write is not what the check needs.
-func (l *orderLook) passedBefore(unbroken []evidence.Addr) bool {
+// the failure it passed: the write is not what the check needs. same: the check read the same words; else it is not known what it reads.
+func (l *orderLook) passedBefore(unbroken []evidence.Addr) (passed, same bool) {
 	if l == nil || l.write == nil || l.cut || slices.Contains(unbroken, evidence.Addr(l.write.inst.PC)) {
-		return false
+		return false, false
 	}
-	return slices.ContainsFunc(l.checks, func(f *lookedFor) bool { return f.at > 0 && (l.write.at == 0 || f.at < l.write.at) })
+	if len(l.checks) == 0 {
+		return l.others, false
+	}
+	return slices.ContainsFunc(l.checks, func(f *lookedFor) bool { return f.at > 0 && (l.write.at == 0 || f.at < l.write.at) }), true
 }
 
 // lookFor is how an access of a log is found again in another order; nil: it cannot be.
@@ -160,6 +169,9 @@ func (l *orderLook) breaks() []replay.Break {
 			list = append(list, replay.Break{PC: evidence.Addr(a.inst.PC), Do: l.stop})
 		}
 	}
+	if l.place != 0 && !slices.ContainsFunc(list, func(b replay.Break) bool { return b.PC == l.place }) {
+		list = append(list, replay.Break{PC: l.place, Do: l.stop})
+	}
 	return list
 }
 
@@ -172,6 +184,9 @@ func (l *orderLook) stop(s *replay.Stopped) error {
 	regs, err := s.Registers()
 	if err != nil {
 		return err
+	}
+	if regs.PC() == l.place && s.Moment.Thread != l.failing && l.write.at == 0 {
+		l.others = true
 	}
 	for _, a := range l.watched() {
 		if evidence.Addr(a.inst.PC) == regs.PC() && a.by(s.Moment.Thread) && a.accesses(&regs) {

@@ -156,7 +156,7 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 	t.experiments = append(t.experiments, e)
 }
 
-// make replays in an order, so many times, and notes whether a replay shows that a candidate is needless.
+// make replays in an order, so many times, and notes whether a replay shows that a candidate is needless, or may be.
 func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 	c := tested.candidate
 	t := &r.failing[c.Run]
@@ -188,7 +188,9 @@ func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 		out := w.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
 		turned = turned && guard.turned(look, out.unbroken)
-		tested.needless = tested.needless || !out.failed && look.passedBefore(out.unbroken)
+		if passed, same := look.passedBefore(out.unbroken); passed && !out.failed {
+			tested.needless, tested.unconfirmed = tested.needless || same, tested.unconfirmed || !same
+		}
 		return out
 	})
 	e.Control = o.control
