@@ -23,6 +23,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		} else {
 			r.prove(&out, c)
 		}
+		if c.Pattern == evidence.PatternPair && out.Proof != evidence.Proved && r.bystander(&out, c) {
+			out.Open = evidence.OpenUntested
+		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
 	} else if t.loose || t.unconfirmed && len(c.Accesses) < 3 || c.Pattern == evidence.PatternPair && r.contradicted(t) {
@@ -88,6 +91,14 @@ func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 		}
 	}
 	r.proveBy(out, claim)
+}
+
+// bystander reports whether it is known what reaches the check, and that a candidate's variables do not.
+func (r *race) bystander(out *evidence.Cause, c *patterns.Candidate) bool {
+	thing := namesText(c.Variables)
+	return slices.ContainsFunc(out.Experiments, func(e evidence.Experiment) bool {
+		return !e.Control && e.Check != nil && len(e.Check.Inputs) > 0 && !slices.Contains(e.Check.Inputs, thing)
+	})
 }
 
 // otherInputs stands for what reaches the check where a trace of the run shows that a candidate's variables do not.
