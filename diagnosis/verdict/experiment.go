@@ -40,8 +40,9 @@ type trial struct {
 	faults *handledFaults
 	// inputs is what the failing instruction read otherwise than the recorded one; empty: nothing.
 	inputs string
-	// left is where the run left the recording; empty: it did not.
-	left string
+	// left is where the run left the recording, in words, and the thread's event then; empty: it did not.
+	left   string
+	leftAt evidence.Moment
 	// check is what the run found where the recorded one failed; nil: it was not seen.
 	check *evidence.FailingCheck
 }
@@ -112,7 +113,7 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.undecided = t.elsewhere
 	case own:
 		if t.undecided = w.soFar(&t); t.undecided == "" {
-			t.undecided = w.recurred(t.faults)
+			t.undecided = cmp.Or(w.recurred(t.faults), w.signalMissing(&t))
 		}
 	}
 	if t.undecided == "" {
@@ -203,7 +204,7 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	if result != nil {
 		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
 		if result.Left != nil {
-			t.left = result.Left.Error()
+			t.left, t.leftAt = result.Left.Error(), result.Left.Moment
 		}
 		t.faults.cut = t.faults.cut || slices.ContainsFunc(h.entries, func(pc evidence.Addr) bool { return slices.Contains(result.Unbroken, pc) })
 	}

@@ -244,6 +244,24 @@ func (w *work) soFar(t *trial) string {
 	return ""
 }
 
+// signalMissing reports why a run does not tell whether the failure would have come, if that showed in the handler of a signal that came from
+// outside: the run had left the recorded way before, so that signal came elsewhere, or not at all; empty: it had not.
+func (w *work) signalMissing(t *trial) string {
+	list, err := w.rec.Log.Handled(w.rec.Manifest.Outcome.Thread)
+	if err != nil {
+		return "which signal the failing code handled is not known: " + err.Error()
+	}
+	if len(list) == 0 || t.left == "" {
+		return ""
+	}
+	last := &list[len(list)-1]
+	if last.Place == eventlog.PlaceFault || t.leftAt.Thread != last.Thread || t.leftAt.Ordinal > last.Ordinal {
+		return ""
+	}
+	sig, _ := last.Signal()
+	return fmt.Sprintf("it had left the recorded way before %s came, in whose handler the recorded run failed", sig.Name)
+}
+
 // least is how often a run without the faults that return comes to the place, if it comes as
 // far as the recorded one, which came there so many times. Where there are more arrivals than are
 // counted, none is taken off; it comes there once at least.
