@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"diagnose/bench/truth/ways"
@@ -25,10 +23,5 @@ func (b *bench) buildTool(ctx context.Context) error {
 		return nil
 	}
 	b.progress.note("building diagnose")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/diagnose")
-	cmd.Dir = b.options.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return nil
+	return ways.Build(ctx, b.options.root, path)
 }

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -112,12 +111,7 @@ func (b *bench) buildTool(ctx context.Context) error {
 	if _, err := os.Stat(b.tool.Path); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", b.tool.Path, "./cmd/diagnose")
-	cmd.Dir = b.options.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return nil
+	return ways.Build(ctx, b.options.root, b.tool.Path)
 }
 
 // all tries the seeds that have no result for the code, first those that have none at all.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"diagnose/bench/truth/limit"
@@ -117,7 +116,7 @@ func tryTwin(ctx context.Context, tool *ways.Tool, p *program.Program, v *Verdic
 		return false, err
 	}
 	recorded, err := record(ctx, tool, p.Failing, twin, filepath.Join(dir, "twin-recordings"))
-	if err != nil || recorded != "" && passed(recorded) {
+	if err != nil || recorded != "" && ways.Passed(recorded) {
 		return err == nil, err
 	}
 	r, err := limit.Run(ctx, limit.Command{Path: twin, Args: p.Failing, Dir: dir, Time: runLimit})
@@ -141,7 +140,7 @@ func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug
 		if err != nil {
 			return nil, err
 		}
-		if path != "" && !passed(path) {
+		if path != "" && !ways.Passed(path) {
 			f.Recording = path
 			break
 		}
@@ -154,7 +153,7 @@ func recordFailing(ctx context.Context, tool *ways.Tool, p *program.Program, bug
 		if err != nil {
 			return nil, err
 		}
-		if path != "" && passed(path) {
+		if path != "" && ways.Passed(path) {
 			f.Passing = []string{path}
 		}
 	}
@@ -172,23 +171,5 @@ func environments(p *program.Program) [][]string {
 
 // record records a run and returns the path of the recording; empty: there is none.
 func record(ctx context.Context, tool *ways.Tool, args []string, exe, dir string, environment ...string) (string, error) {
-	if err := limit.Empty(dir); err != nil {
-		return "", err
-	}
-	c := limit.Command{Path: tool.Path, Dir: dir, Time: runLimit, Interrupt: true, Env: append([]string{"XDG_CACHE_HOME=" + tool.Cache}, environment...),
-		Args: append([]string{"record", "--all", "--output", filepath.Join(dir, "recordings"), "--", exe}, args...)}
-	if _, err := limit.Run(ctx, c); err != nil {
-		return "", err
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "recordings", "[^.]*"))
-	if err != nil {
-		return "", fmt.Errorf("trial: %w", err)
-	}
-	if len(found) != 1 {
-		return "", nil
-	}
-	return found[0], nil
+	return tool.RecordOnce(ctx, ways.Once{Path: exe, Args: args, Env: environment, Time: runLimit}, dir)
 }
-
-// passed reports whether a recording is of a run that passed: its name says so.
-func passed(recording string) bool { return strings.HasSuffix(recording, "-passed") }
