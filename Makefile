@@ -11,7 +11,7 @@ export GOFLAGS := $(GOFLAGS) -tags=netgo,osusergo
 
 GOBUILD = GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-X main.release=$(VERSION)'
 
-.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt schedules-states clusters truth truth-quick truth-small truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns flow-oracle bench-flow
+.PHONY: build release release-check demo test stress matrix race identity causes cases malloc containers schedules schedules-hunt schedules-states clusters truth truth-quick truth-small truth-threads truth-headlines gitea fuzz bench bench-collect bench-delta bench-fleet bench-heap bench-hunt bench-nightly bench-points bench-record bench-trace lint generate compile-commands man setup-test clean bench-turns flow-oracle bench-flow
 
 build: bin/diagnose
 
@@ -113,6 +113,12 @@ truth-quick:
 truth-small:
 	scripts/setup truth
 	nice -n 10 $(GO) run ./bench/truth/small -seeds $(or $(SEEDS),900)
+
+# Causes of bugs of threads in programs that are recorded in many schedules: docs/truth-threads.md, an hour;
+# RUNS=10 is how many recordings are made of each build in each way.
+truth-threads:
+	scripts/setup truth
+	nice -n 10 $(GO) run ./bench/truth/threads -runs $(or $(RUNS),24)
 
 # How often each kind of headline is right, over its recordings: docs/truth-headlines.md, half an hour.
 truth-headlines:

@@ -159,6 +159,9 @@ var allowed = map[string]string{
 	"bench/truth/small/trial":   "bench/truth/limit bench/truth/mutant bench/truth/sanitizer bench/truth/score bench/truth/small/program bench/truth/ways",
 	"bench/truth/source":        "",
 	"bench/truth/store":         "bench/truth/mutant bench/truth/score bench/truth/ways",
+	"bench/truth/threads":       "bench/truth/limit bench/truth/score bench/truth/store bench/truth/threads/raced bench/truth/threads/tally bench/truth/ways",
+	"bench/truth/threads/raced": "bench/truth/score",
+	"bench/truth/threads/tally": "bench/truth/page bench/truth/score bench/truth/threads/raced",
 	"bench/truth/tree":          "bench/truth/source",
 	"bench/truth/ways":          "bench/truth/limit bench/truth/source reports",
 

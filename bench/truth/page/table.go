@@ -93,6 +93,11 @@ func Proved(results []Counted, digits int) string {
 			wrong++
 		}
 	}
+	return Wrongly(proved, wrong, digits)
+}
+
+// Wrongly says of so many causes that are said to be proved how many are wrong, as Proved does.
+func Wrongly(proved, wrong, digits int) string {
 	if proved == 0 {
 		return ""
 	}
