@@ -69,7 +69,9 @@ func (b *bench) one(ctx context.Context, t task) (*tally.Row, error) {
 	if len(failing)+len(passing) == 0 {
 		return nil, errors.New("no run was recorded")
 	}
-	return row, b.diagnose(ctx, t, row, b.choose(failing, passing), dir)
+	err = b.diagnose(ctx, t, row, b.choose(failing, passing), dir)
+	progress("%s: %d of its failing recordings are diagnosed", t, row.Diagnosed)
+	return row, err
 }
 
 func (t task) compile(ctx context.Context, dir string) (exe string, err error) {

@@ -1,4 +1,5 @@
 // A consumer that was woken does not look again: another one may have taken the element.
+// NOT: closed
 #include <cassert>
 #include <condition_variable>
 #include <cstdio>

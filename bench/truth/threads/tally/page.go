@@ -20,7 +20,8 @@ recording that is chosen is diagnosed twice: alone, and together with a random p
 
 The programs are in internal/testdata/raced, where the lines that are right answers are marked. A cause is right if its place, or an access
 of its order in the failing or the passing run, is at such a line. A cause that is about a variable which has no part in the bug is wrong,
-wherever it is. A report is judged by its typed fields.
+wherever it is. A report is judged by its typed fields. The columns
+after *diagnosed* count diagnoses, so they add up to twice its number where some run passed.
 
 - *right and proved*, *right*: the first cause is the bug, and is said to be proved or not
 - *unknown with a right lead*, *unknown*: no cause is named
@@ -57,7 +58,7 @@ type Header struct {
 func Page(h Header, rows []Row) string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	fmt.Fprintf(&b, "By commit %s, with %d runs of each build in each way, of which at most %d failing ones were diagnosed.\n", h.Commit, h.Runs, h.Per)
+	fmt.Fprintf(&b, "By commit %s. Runs of each build in each way: %d; failing ones that were diagnosed: at most %d.\n", h.Commit, h.Runs, h.Per)
 	if len(rows) < h.Planned {
 		fmt.Fprintf(&b, "The time was up when %d of %d builds and ways were done.\n", len(rows), h.Planned)
 	}

@@ -21,7 +21,7 @@ func TestPage(t *testing.T) {
 	turns.Add(false, score.Score{Outcome: score.Wrong}, wrong)
 	text := Page(Header{Commit: "abc", Runs: 24, Per: 2, Planned: 2}, []Row{events, turns})
 	for _, want := range []string{
-		"By commit abc, with 24 runs",
+		"By commit abc. Runs of each build in each way: 24;",
 		"Of all: 2 causes are said to be proved, 1 of them wrongly; with 95 % confidence at most 97.47 %.",
 		"\n| events | alone | 1 | 1 | 0 | 0 | 0 | 0 | 0 |\n| events | with a passing run | 0 | 0 | 0 | 0 | 0 | 1 | 1 |\n| turns | alone | 0 | 0 | 1 | 0 | 1 | 0 | 0 |\n",
 		"\n| queue | gcc -O0 | events | 24 | 3 | 2 | 1 | 1 | 0 | 0 | 0 | 1 | 1 |\n",
