@@ -37,7 +37,7 @@ func TestPreempted(t *testing.T) {
 		r.trace.finish()
 		d := r.trace.Define(Location{Thread: 3, Space: transfer.General, Num: uint8(x86.RAX), Size: 8}, r.trace.Last(3))
 		if d.Kind != Copied || d.At != 0 || len(d.From) != 1 || d.From[0] != Memory(evidence.Addr(pointer), 8) {
-			t.Errorf("continued after event %d: rax is %+v, want what was loaded from %#x", event, d, pointer)
+			t.Errorf("continued after event %d: rax is %+v, want the bytes loaded from %#x", event, d, pointer)
 		}
 	}
 }
