@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"diagnose/diagnosis/failure"
@@ -72,7 +71,7 @@ func untilAsked(whole *record.Recording, asked *eventlog.EndRequest) (*record.Re
 	}
 	o := &part.Manifest.Outcome
 	*o = record.Outcome{Kind: record.OutcomeSignal, Signal: asked.Signal.Number, Relocked: map[uint32]uint64{}, Asleep: map[uint32]evidence.Addr{}}
-	for thread, rest := range maps.All(asked.Rests) {
+	for thread, rest := range asked.Rests {
 		o.Relocked[thread] = rest.Relocked
 		if rest.Condition != 0 {
 			o.Asleep[thread] = rest.Condition + failure.CondSequence

@@ -56,16 +56,25 @@ func (f *follower) declared(n, k int) *Declared {
 	return nil
 }
 
-func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
+func (f *follower) handedOver(l flow.Location, n int, user string) (found *Declared) {
+	var way []handedStep
 	for d := range f.pointerWay(l, n) {
+		step := handedStep{stepOf(d), user}
+		known, was := f.memo.handed[step]
+		if was {
+			found = known
+			break
+		}
+		way = append(way, step)
 		if d.Kind == flow.Copied && !ofStackPointer(d) {
 			continue
 		}
-		if v := f.addressed(d, user); v != nil {
-			return v
+		if found = f.addressed(d, user); found != nil {
+			break
 		}
 	}
-	return nil
+	remember(&f.memo.handed, way, found)
+	return found
 }
 
 // pointerWay are the definitions that a pointer came through, by copies and by additions of numbers, the latest first. The last may be the

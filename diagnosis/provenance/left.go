@@ -17,7 +17,7 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 		if x86.Reg(pointer.Num) == x86.RBP && ofStackPointer(f.trace.Define(pointer, n)) {
 			continue // the frame pointer of a function that has not returned (System V ABI, 3.2.1: it is restored)
 		}
-		made, way, ok := f.addressMade(pointer, n)
+		made, ok := f.addressMade(pointer, n)
 		if !ok {
 			continue
 		}
@@ -28,7 +28,7 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 		w := f.way
 		w.AccessPC, w.access, w.Write = f.ownPlace(n), n, f.trace.Step(n).Inst.Operands[k].Access.Writes()
 		w.Declared = f.pointed(made)
-		f.end(Left, f.calledFrom(made.At, f.handedOut(made.At, returned, way)))
+		f.end(Left, f.calledFrom(made.At, f.handedOut(made.At, returned, f.storesSince(pointer, n))))
 		return true
 	}
 	return false
@@ -40,18 +40,43 @@ func (f *follower) heapObject(addr evidence.Addr, n int) bool {
 	return o != nil && !o.Mapped()
 }
 
-// addressMade is where a function made an address in its frame, from which a pointer was derived; ok is false if it is none. way are the
-// stores of the pointer since, the latest first.
-func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, way []int, ok bool) {
+// addressMade is where a function made an address in its frame, from which a pointer was derived; ok is false if it is none.
+func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, ok bool) {
+	var way []pointerStep
+	var found madeAt
 	for d := range f.pointerWay(l, n) {
-		switch {
-		case ofStackPointer(d), d.Kind == flow.Computed && d.Part.Size == 8 && makesAddress(f.trace.Step(d.At).Inst):
-			return d, way, true
-		case d.Kind == flow.Copied && d.Part.Space == transfer.Memory:
+		step := stepOf(d)
+		known, was := f.memo.made[step]
+		if was {
+			found = known
+			break
+		}
+		way = append(way, step)
+		if f.makesAddress(d) {
+			found = madeAt{d, true}
+			break
+		}
+	}
+	remember(&f.memo.made, way, found)
+	return found.d, found.ok
+}
+
+// makesAddress reports whether a definition is that of an address in a frame.
+func (f *follower) makesAddress(d flow.Definition) bool {
+	return ofStackPointer(d) || d.Kind == flow.Computed && d.Part.Size == 8 && makesAddress(f.trace.Step(d.At).Inst)
+}
+
+// storesSince are the stores of a pointer since its address was made, the latest first.
+func (f *follower) storesSince(l flow.Location, n int) (way []int) {
+	for d := range f.pointerWay(l, n) {
+		if f.makesAddress(d) {
+			break
+		}
+		if d.Kind == flow.Copied && d.Part.Space == transfer.Memory {
 			way = append(way, d.At)
 		}
 	}
-	return made, nil, false
+	return way
 }
 
 // returnFrom is the first step at which a function returned whose frame an address is in, of those between the step that made the

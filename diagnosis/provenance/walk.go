@@ -141,6 +141,7 @@ type follower struct {
 	pieced int
 	// uses counts the accesses of which it was asked which variables they are of.
 	uses int
+	memo pointerMemo
 }
 
 // inner makes a way within this one.
