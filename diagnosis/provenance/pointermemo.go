@@ -2,7 +2,7 @@ package provenance
 
 import "diagnose/flow"
 
-// pointerMemo keeps what was found out about the ways of pointers. Accesses in a loop have pointers of which each came from the one of the
+// pointerMemo keeps results of following pointers back. Accesses in a loop have pointers of which each came from the one of the
 // round before, so that their ways have nearly all definitions in common.
 type pointerMemo struct {
 	made   map[pointerStep]madeAt
@@ -32,7 +32,7 @@ type madeAt struct {
 // mostKept bounds the definitions of which something is kept.
 const mostKept = 1 << 20
 
-// remember keeps what was found for the definitions on a way.
+// remember keeps a result for the definitions on a way.
 func remember[K comparable, V any](m *map[K]V, way []K, found V) {
 	if *m == nil {
 		*m = map[K]V{}
