@@ -36,16 +36,17 @@ const (
 type orderLook struct {
 	accesses []*lookedFor // in the order of the pattern
 	// checks are what the failing check reads, by threads other than the failing one, if the pattern is that a write comes too late; write is the
-	// first of that, by any thread.
+	// first of that, by any thread, the writer.
 	checks []*lookedFor
 	write  *lookedFor
-	// place is the failing check, whatever it reads; failing is the thread that failed there, and others says that another one came there
-	// before the write.
-	place   evidence.Addr
-	failing uint32
-	others  bool
-	stops   int
-	cut     bool
+	writer uint32
+	// place is the failing check, whatever it reads, and failing the thread that failed there. came are the other threads that came there before
+	// the write, read those that made its reads.
+	place      evidence.Addr
+	failing    uint32
+	came, read map[uint32]bool
+	stops      int
+	cut        bool
 }
 
 // lookedFor is an access of a pattern: one of a thread's arrivals at an instruction that access the
@@ -90,6 +91,7 @@ func (r *race) look(c *patterns.Candidate) *orderLook {
 		write.nth, write.thread, write.not = 1, 0, 0
 		l.write, l.checks = &write, r.checksOfOthers(c.Run)
 		l.place, l.failing = r.reaching().pc, r.failing[c.Run].rec.Manifest.Outcome.Thread
+		l.came, l.read = map[uint32]bool{}, map[uint32]bool{}
 	}
 	return l
 }
@@ -123,15 +125,35 @@ func (l *orderLook) watched() []*lookedFor {
 }
 
 // passedBefore reports whether another thread made the failing check before the write that comes too late by the pattern. In a replay without
-// the failure it passed: the write is not what the check needs. same: the check read the same words; else it is not known what it reads.
+// the failure it passed: the write is not what the check needs. The writer itself may have to pass it first. same: the check read the same words;
+// else it is not known what it reads.
 func (l *orderLook) passedBefore(unbroken []evidence.Addr) (passed, same bool) {
 	if l == nil || l.write == nil || l.cut || slices.Contains(unbroken, evidence.Addr(l.write.inst.PC)) {
 		return false, false
 	}
-	if len(l.checks) == 0 {
-		return l.others, false
+	threads, same := l.came, len(l.checks) > 0
+	if same {
+		threads = l.read
 	}
-	return slices.ContainsFunc(l.checks, func(f *lookedFor) bool { return f.at > 0 && (l.write.at == 0 || f.at < l.write.at) }), true
+	for thread := range threads {
+		passed = passed || thread != l.writer
+	}
+	return passed, same
+}
+
+// noteChecks notes a thread that makes the failing check before the write.
+func (l *orderLook) noteChecks(thread uint32, regs *image.Registers) {
+	if l.write == nil || l.write.at > 0 || thread == l.failing {
+		return
+	}
+	if regs.PC() == l.place {
+		l.came[thread] = true
+	}
+	for _, f := range l.checks {
+		if evidence.Addr(f.inst.PC) == regs.PC() && f.accesses(regs) {
+			l.read[thread] = true
+		}
+	}
 }
 
 // lookFor is how an access of a log is found again in another order; nil: it cannot be.
@@ -185,13 +207,14 @@ func (l *orderLook) stop(s *replay.Stopped) error {
 	if err != nil {
 		return err
 	}
-	if regs.PC() == l.place && s.Moment.Thread != l.failing && l.write.at == 0 {
-		l.others = true
-	}
+	l.noteChecks(s.Moment.Thread, &regs)
 	for _, a := range l.watched() {
 		if evidence.Addr(a.inst.PC) == regs.PC() && a.by(s.Moment.Thread) && a.accesses(&regs) {
 			if a.came++; a.came == a.nth {
 				a.at = l.stops
+				if a == l.write {
+					l.writer = s.Moment.Thread
+				}
 			}
 		}
 	}

@@ -82,8 +82,8 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 
 // check makes smaller changes than those that helped. If the accesses come in another order because a thread is kept back from their section on, and no
 // earlier, the failure has to be gone, too; if they come as recorded because it is kept back as long, but after them, the failure has to
-// come. Else what the thread does before or after may be the cause, and the order of the accesses a bystander's. Where one of them decides
-// nothing, that may be so as well, and nothing is proved.
+// come. Else what the thread does before or after may be the cause, and the order of the accesses a bystander's. Where the first leaves the failure, and
+// it is not seen whether the order was another, that may be so as well, and nothing is proved.
 func (r *race) check(t *tested, helped []order) {
 	for _, o := range helped {
 		for _, x := range o.checks {
@@ -108,7 +108,7 @@ func (r *race) nothingAfter(c *patterns.Candidate, o order) bool {
 func (t *tested) addCheck(x order, e evidence.Experiment) {
 	decided := e.Undecided == "" && e.Runs > 0
 	t.loose = decided && (e.Failed == 0) == x.kept
-	t.unconfirmed = t.unconfirmed || !decided
+	t.unconfirmed = t.unconfirmed || !decided && !x.kept && e.Failed > 0
 	e.Expect, e.Control = x.kept, true
 	t.experiments = append(t.experiments, e)
 }

@@ -113,7 +113,7 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.undecided = t.elsewhere
 	case own:
 		if t.undecided = w.soFar(&t); t.undecided == "" {
-			t.undecided = cmp.Or(w.recurred(t.faults), w.signalMissing(&t))
+			t.undecided = cmp.Or(w.recurred(t.faults), w.signalMissing(&t, opts.Edits))
 		}
 	}
 	if t.undecided == "" {

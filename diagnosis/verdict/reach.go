@@ -245,8 +245,9 @@ func (w *work) soFar(t *trial) string {
 }
 
 // signalMissing reports why a run does not tell whether the failure would have come, if that showed in the handler of a signal that came from
-// outside: the run had left the recorded way before, so that signal came elsewhere, or not at all; empty: it had not.
-func (w *work) signalMissing(t *trial) string {
+// outside: the run had diverged from the recording before, so that signal came elsewhere, or not at all; empty: it had not, or its edits are of
+// that signal.
+func (w *work) signalMissing(t *trial, edits []replay.Edit) string {
 	list, err := w.rec.Log.Handled(w.rec.Manifest.Outcome.Thread)
 	if err != nil {
 		return "which signal the failing code handled is not known: " + err.Error()
@@ -255,11 +256,14 @@ func (w *work) signalMissing(t *trial) string {
 		return ""
 	}
 	last := &list[len(list)-1]
-	if last.Place == eventlog.PlaceFault || t.leftAt.Thread != last.Thread || t.leftAt.Ordinal > last.Ordinal {
+	sig, _ := last.Signal()
+	moved := slices.ContainsFunc(edits, func(e replay.Edit) bool {
+		return e.Kind == replay.EditDelaySignal && e.At.Thread == last.Thread && e.At.Ordinal == last.Ordinal
+	})
+	if moved || last.Place == eventlog.PlaceFault || sig.SenderPID == w.rec.Manifest.PID || t.leftAt.Thread != last.Thread || t.leftAt.Ordinal > last.Ordinal {
 		return ""
 	}
-	sig, _ := last.Signal()
-	return fmt.Sprintf("it had left the recorded way before %s came, in whose handler the recorded run failed", sig.Name)
+	return fmt.Sprintf("it had diverged from the recording before %s came, in whose handler the recorded run failed", sig.Name)
 }
 
 // least is how often a run without the faults that return comes to the place, if it comes as
