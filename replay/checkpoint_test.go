@@ -93,6 +93,9 @@ func TestCheckpoints(t *testing.T) {
 			rec := open(t, p.Record(t).Dir)
 			moments := someMoments(t, rec, 4)
 			list := checkpointsAt(t, rec, nil, moments...)
+			for n := 0; n < 5 && len(list) == 0; n++ { // which thread runs after an event differs from replay to replay
+				list = checkpointsAt(t, rec, nil, moments...)
+			}
 			if len(list) == 0 {
 				t.Fatal("no thread was in the program after any of the events")
 			}
