@@ -33,12 +33,7 @@ type options struct {
 }
 
 // path is relative to the root unless it is absolute.
-func (o *options) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(o.root, name)
-}
+func (o *options) path(name string) string { return store.Under(o.root, name) }
 
 func main() {
 	var o options

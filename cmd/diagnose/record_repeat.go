@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"diagnose/diagnosis/driver"
+	"diagnose/replay/record/eventlog"
 	"diagnose/replay/recorder"
 )
 
@@ -75,12 +76,7 @@ const interruptLate = time.Second
 
 // stopped reports whether the user ended the run and wants no more runs.
 func (r *programRuns) stopped(result *recorder.Result) bool {
-	if !result.Status.Signaled() {
-		return false
-	}
-	switch result.Status.Signal() {
-	case unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT:
-	default:
+	if !result.Status.Signaled() || !eventlog.AsksToEnd(int(result.Status.Signal())) {
 		return false
 	}
 	select {

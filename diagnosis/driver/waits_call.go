@@ -10,8 +10,6 @@ import (
 
 	"diagnose/agent"
 	"diagnose/diagnosis/failure"
-	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -46,12 +44,8 @@ func (w waitReader) nameCallWaits() error {
 		if w.waiting[i].Known() {
 			continue
 		}
-		r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
-		if err != nil || r.Inside == 0 {
-			continue
-		}
-		f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
-		if err != nil || f.Kind != agent.EntrySyscall {
+		_, f := w.restsIn(i)
+		if f == nil || f.Kind != agent.EntrySyscall {
 			continue
 		}
 		wait, known := callWaits[f.RAX]
@@ -59,6 +53,7 @@ func (w waitReader) nameCallWaits() error {
 			continue
 		}
 		if kinds == nil {
+			var err error
 			if kinds, err = descriptorKinds(w.failing[0].Log); err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"diagnose/agent"
 	"diagnose/diagnosis/failure"
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/replay/record/eventlog"
 )
 
@@ -35,7 +34,7 @@ func (w waitReader) idle() ([]failure.Idle, error) {
 		case thread == 1:
 		case polls[thread]:
 			list[i] = failure.Polls
-		case w.awaitsSignal(thread):
+		case w.awaitsSignal(i):
 			list[i] = failure.AwaitsSignal
 		}
 	}
@@ -43,13 +42,9 @@ func (w waitReader) idle() ([]failure.Idle, error) {
 }
 
 // awaitsSignal reports whether a thread of a replay rests in a system call that only a signal ends.
-func (w waitReader) awaitsSignal(thread uint32) bool {
-	r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(thread)))
-	if err != nil || r.Inside == 0 {
-		return false
-	}
-	f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
-	if err != nil || f.Kind != agent.EntrySyscall {
+func (w waitReader) awaitsSignal(i int) bool {
+	_, f := w.restsIn(i)
+	if f == nil || f.Kind != agent.EntrySyscall {
 		return false
 	}
 	return f.RAX == unix.SYS_PAUSE || f.RAX == unix.SYS_RT_SIGSUSPEND || f.RAX == unix.SYS_RT_SIGTIMEDWAIT && f.RDX == 0

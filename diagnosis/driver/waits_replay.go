@@ -25,13 +25,9 @@ func (w waitReader) waitingCalls() []failure.WaitingCall {
 	}
 	calls := make([]failure.WaitingCall, len(w.process.Threads))
 	for i := range calls {
-		r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
-		if err != nil || r.Inside == 0 || i >= len(w.walked) {
-			continue
-		}
-		f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
+		r, f := w.restsIn(i)
 		switch {
-		case err != nil:
+		case f == nil || i >= len(w.walked):
 		case f.Kind == agent.EntryCall:
 			calls[i] = w.waitingCall(r, f, &w.walked[i])
 		case f.Kind == agent.EntrySyscall && f.RAX == unix.SYS_FUTEX:
@@ -39,6 +35,20 @@ func (w waitReader) waitingCalls() []failure.WaitingCall {
 		}
 	}
 	return calls
+}
+
+// restsIn is the frame of the call in which a thread of a replay rests in the recording library, by its index in the process; nil: it rests in
+// none, or that cannot be read.
+func (w waitReader) restsIn(i int) (*agent.RawRThread, *agent.RawFrame) {
+	r, err := image.Struct[agent.RawRThread](w.process, evidence.Addr(agent.RThreadAddress(uint32(w.process.Threads[i].Ref.Recorded))))
+	if err != nil || r.Inside == 0 {
+		return nil, nil
+	}
+	f, err := image.Struct[agent.RawFrame](w.process, evidence.Addr(r.Inside))
+	if err != nil {
+		return nil, nil
+	}
+	return r, f
 }
 
 // waitingCall is the call that a thread made with the registers of f: the operation's

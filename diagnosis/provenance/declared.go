@@ -56,25 +56,15 @@ func (f *follower) declared(n, k int) *Declared {
 	return nil
 }
 
-func (f *follower) handedOver(l flow.Location, n int, user string) (found *Declared) {
-	var way []handedStep
-	for d := range f.pointerWay(l, n) {
-		step := handedStep{stepOf(d), user}
-		known, was := f.memo.handed[step]
-		if was {
-			found = known
-			break
-		}
-		way = append(way, step)
+func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
+	key := func(d flow.Definition) handedStep { return handedStep{stepOf(d), user} }
+	return recall(&f.memo.handed, f.pointerWay(l, n), key, func(d flow.Definition) (*Declared, bool) {
 		if d.Kind == flow.Copied && !ofStackPointer(d) {
-			continue
+			return nil, false
 		}
-		if found = f.addressed(d, user); found != nil {
-			break
-		}
-	}
-	remember(&f.memo.handed, way, found)
-	return found
+		v := f.addressed(d, user)
+		return v, v != nil
+	})
 }
 
 // pointerWay are the definitions that a pointer came through, by copies and by additions of numbers, the latest first. The last may be the

@@ -42,22 +42,7 @@ func (f *follower) heapObject(addr evidence.Addr, n int) bool {
 
 // addressMade is where a function made an address in its frame, from which a pointer was derived; ok is false if it is none.
 func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, ok bool) {
-	var way []pointerStep
-	var found madeAt
-	for d := range f.pointerWay(l, n) {
-		step := stepOf(d)
-		known, was := f.memo.made[step]
-		if was {
-			found = known
-			break
-		}
-		way = append(way, step)
-		if f.makesAddress(d) {
-			found = madeAt{d, true}
-			break
-		}
-	}
-	remember(&f.memo.made, way, found)
+	found := recall(&f.memo.made, f.pointerWay(l, n), stepOf, func(d flow.Definition) (madeAt, bool) { return madeAt{d, true}, f.makesAddress(d) })
 	return found.d, found.ok
 }
 

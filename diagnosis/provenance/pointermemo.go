@@ -1,6 +1,10 @@
 package provenance
 
-import "diagnose/flow"
+import (
+	"iter"
+
+	"diagnose/flow"
+)
 
 // pointerMemo keeps results of following pointers back. Accesses in a loop have pointers of which each came from the one of the
 // round before, so that their ways have nearly all definitions in common.
@@ -32,12 +36,26 @@ type madeAt struct {
 // mostKept bounds the definitions of which something is kept.
 const mostKept = 1 << 20
 
-// remember keeps a result for the definitions on a way.
-func remember[K comparable, V any](m *map[K]V, way []K, found V) {
+// recall goes along a way to the first definition of which found knows the result, or of which m has one, and keeps that for those before.
+func recall[K comparable, V any](m *map[K]V, definitions iter.Seq[flow.Definition], key func(flow.Definition) K, found func(flow.Definition) (V, bool)) (result V) {
+	var way []K
+	for d := range definitions {
+		k := key(d)
+		known, is := (*m)[k]
+		if !is {
+			way = append(way, k)
+			known, is = found(d)
+		}
+		if is {
+			result = known
+			break
+		}
+	}
 	if *m == nil {
 		*m = map[K]V{}
 	}
 	for _, k := range way[:min(len(way), max(0, mostKept-len(*m)))] {
-		(*m)[k] = found
+		(*m)[k] = result
 	}
+	return result
 }

@@ -108,18 +108,8 @@ func (r *race) checksOfOthers(run int) []*lookedFor {
 		}
 		delete(reads, read)
 		if f := r.lookFor(log, i); f != nil {
-			f.nth, f.not, f.thread = 1, a.Thread, 0
 			list = append(list, f)
 		}
-	}
-	return list
-}
-
-// watched are the accesses that the look is for, with those of other threads.
-func (l *orderLook) watched() []*lookedFor {
-	list := slices.Concat(l.accesses, l.checks)
-	if l.write != nil {
-		list = append(list, l.write)
 	}
 	return list
 }
@@ -184,7 +174,7 @@ func (l *orderLook) breaks() []replay.Break {
 		return nil
 	}
 	var list []replay.Break
-	watched := l.watched()
+	watched := slices.Concat(l.accesses, l.checks) // write is the second access
 	for i, a := range watched {
 		first := slices.IndexFunc(watched, func(b *lookedFor) bool { return b.inst.PC == a.inst.PC })
 		if first == i {
@@ -208,17 +198,24 @@ func (l *orderLook) stop(s *replay.Stopped) error {
 		return err
 	}
 	l.noteChecks(s.Moment.Thread, &regs)
-	for _, a := range l.watched() {
-		if evidence.Addr(a.inst.PC) == regs.PC() && a.by(s.Moment.Thread) && a.accesses(&regs) {
-			if a.came++; a.came == a.nth {
-				a.at = l.stops
-				if a == l.write {
-					l.writer = s.Moment.Thread
-				}
-			}
-		}
+	for _, a := range l.accesses {
+		a.note(s.Moment.Thread, &regs, l.stops)
+	}
+	if l.write != nil && l.write.note(s.Moment.Thread, &regs, l.stops) {
+		l.writer = s.Moment.Thread
 	}
 	return nil
+}
+
+// note counts an arrival if it is one, and reports whether it is the one that was looked for.
+func (a *lookedFor) note(thread uint32, regs *image.Registers, stop int) bool {
+	if evidence.Addr(a.inst.PC) != regs.PC() || !a.by(thread) || !a.accesses(regs) {
+		return false
+	}
+	if a.came++; a.came == a.nth {
+		a.at = stop
+	}
+	return a.came == a.nth
 }
 
 func (a *lookedFor) by(thread uint32) bool {

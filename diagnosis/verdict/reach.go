@@ -39,6 +39,9 @@ type reach struct {
 	// again is how many of them are the instruction once more, after a handler of its fault had
 	// returned: a run that does not fault comes there as many times less.
 	again uint64
+	// handled is the last signal that the failing thread had not done with when it failed, nil if there is none; handledErr is why it is not known.
+	handled    *eventlog.HandledSignal
+	handledErr error
 	// passing are the arrivals of the passing runs, once they were counted; err is why
 	// there are none.
 	passing []arrived
@@ -124,6 +127,10 @@ func (w *work) reaching() *reach {
 		r.thread = w.rec.Manifest.Outcome.Thread
 		r.atEnd, r.tested = r.pc == 0 && w.behindMain() || w.hangs(), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
+		var list []eventlog.HandledSignal
+		if list, r.handledErr = w.rec.Log.Handled(r.thread); len(list) > 0 {
+			r.handled = &list[len(list)-1]
+		}
 	})
 	return r
 }
@@ -248,14 +255,13 @@ func (w *work) soFar(t *trial) string {
 // outside: the run had diverged from the recording before, so that signal came elsewhere, or not at all; empty: it had not, or its edits are of
 // that signal.
 func (w *work) signalMissing(t *trial, edits []replay.Edit) string {
-	list, err := w.rec.Log.Handled(w.rec.Manifest.Outcome.Thread)
+	last, err := w.reaching().handled, w.reaching().handledErr
 	if err != nil {
 		return "which signal the failing code handled is not known: " + err.Error()
 	}
-	if len(list) == 0 || t.left == "" {
+	if last == nil || t.left == "" {
 		return ""
 	}
-	last := &list[len(list)-1]
 	sig, _ := last.Signal()
 	moved := slices.ContainsFunc(edits, func(e replay.Edit) bool {
 		return e.Kind == replay.EditDelaySignal && e.At.Thread == last.Thread && e.At.Ordinal == last.Ordinal

@@ -216,11 +216,7 @@ func (b *bench) writePage() error {
 	if err != nil {
 		return err
 	}
-	path := b.options.page
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(b.options.root, path)
-	}
-	return os.WriteFile(path, []byte(tally.Page(list)), 0o644)
+	return os.WriteFile(store.Under(b.options.root, b.options.page), []byte(tally.Page(list)), 0o644)
 }
 
 // show prints a program with its answers.

@@ -48,3 +48,11 @@ func Load(path string, v any) (known bool, err error) {
 	}
 	return true, nil
 }
+
+// Under is the path of a file of a checkout, whose name is relative to the root unless it is absolute.
+func Under(root, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(root, name)
+}

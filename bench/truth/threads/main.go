@@ -81,12 +81,8 @@ func run(ctx context.Context, o *options) error {
 	if err != nil || ctx.Err() != nil || o.page == "" {
 		return errors.Join(err, ctx.Err())
 	}
-	path := o.page
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(o.root, path)
-	}
 	header := tally.Header{Commit: code.Commit, Runs: o.runs, Per: o.per, Planned: len(plan)}
-	return store.Write(path, []byte(tally.Page(header, rows)))
+	return store.Write(store.Under(o.root, o.page), []byte(tally.Page(header, rows)))
 }
 
 // open makes the directory, and builds diagnose in it. remove removes it, unless it is to be kept.

@@ -13,8 +13,6 @@ type EndRequest struct {
 	Signal evidence.Signal
 	// Before is the event by which a thread took it. The process had come that far.
 	Before evidence.Moment
-	// Waited: the thread waited for the signal, and no handler took it.
-	Waited bool
 	// Rests tells by thread how it was then, by the first event that it had from there on.
 	Rests map[uint32]Rest
 }
@@ -68,7 +66,7 @@ func requestOf(e *Event, pid int) *EndRequest {
 	case e.Kind == KindSignal:
 		r.Signal, info = siginfo.Signal(int(e.Object)), payload(e, PayloadInfo)
 	case e.Kind == KindSyscall && e.Object == unix.SYS_RT_SIGTIMEDWAIT && e.Result > 0:
-		r.Signal, info, r.Waited = siginfo.Signal(int(e.Result)), payload(e, PayloadOut), true
+		r.Signal, info = siginfo.Signal(int(e.Result)), payload(e, PayloadOut)
 	default:
 		return nil
 	}
