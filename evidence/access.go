@@ -105,6 +105,8 @@ type Lock struct {
 	// Address is the lock's, Name its variable where that is known.
 	Address Addr   `json:"address"`
 	Name    string `json:"name,omitempty"`
+	// Path is how the thread's frames name a lock without a Name: "from->lock".
+	Path string `json:"path,omitempty"`
 	// Shared says that it is held for reading.
 	Shared bool `json:"shared,omitempty"`
 	// Taken is the holder's event with which it got the lock: accesses with equal

@@ -95,8 +95,13 @@ type WaitEdge struct {
 	// Object is the lock's address and Name its variable, if known.
 	Object Addr   `json:"object"`
 	Name   string `json:"name,omitempty"`
+	// Path is how the waiter's frames name the object, where it has no Name: "to->lock". Of another thread's frames it may name another
+	// object.
+	Path string `json:"path,omitempty"`
 	// Owner holds it; nil when the object does not record one, or one of which no more is known.
 	Owner *ThreadRef `json:"owner,omitempty"`
+	// OwnerPath is how the owner's frames name it.
+	OwnerPath string `json:"owner_path,omitempty"`
 	// Site is where the waiter asked for it.
 	Site *Site `json:"site,omitempty"`
 }

@@ -40,8 +40,18 @@ int main()
 // each thread waits for.
 func TestHuntBlocked(t *testing.T) {
 	exe := crashtest.Compile(t, crashtest.Program{Source: "board.cc", Text: noNews, Flags: []string{"-O0", "-pthread"}})
+	f := blockedSentence(t, exe)
+	const want = "thread 1 waits for the end of thread 2, thread 2 waits for condition variable `main's notes.there`; no thread is left to end that"
+	if f.Kind != "deadlock" || f.Proof != "from core" || !strings.Contains(f.Sentence, want) {
+		t.Errorf("kind %s [%s]: %s", f.Kind, f.Proof, f.Sentence)
+	}
+}
+
+// blockedSentence hunts for a deadlock of a program and returns what `crash` says of it.
+func blockedSentence(t *testing.T, exe string) (f struct{ Kind, Sentence, Proof string }) {
+	t.Helper()
 	output := filepath.Join(t.TempDir(), "recordings")
-	o := diagnose(t, nil, "hunt", "--seeds", "2", "--output", output, "--", exe)
+	o := diagnose(t, nil, "hunt", "--output", output, "--", exe)
 	if o.status == exitInput {
 		t.Skip(o.stderr)
 	}
@@ -61,10 +71,130 @@ func TestHuntBlocked(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
 		t.Fatalf("status %d, %v: %s", o.status, err, o.stderr)
 	}
-	f := report.Case.Failure
-	const want = "thread 1 waits for the end of thread 2, thread 2 waits for condition variable `main's notes.there`; no thread is left to end that"
-	if f.Kind != "deadlock" || f.Proof != "from core" || !strings.Contains(f.Sentence, want) {
-		t.Errorf("kind %s [%s]: %s", f.Kind, f.Proof, f.Sentence)
+	return report.Case.Failure
+}
+
+// Locks in no variable: in an object of the heap, in one that a member of another points to, and in one that a member function is called for.
+const (
+	heapLocks = `
+#include <pthread.h>
+#include <stdlib.h>
+
+struct account { long balance; pthread_mutex_t lock; };
+struct order { struct account *from, *to; };
+
+static void *transfer(void *argument)
+{
+	struct order *o = argument;
+	struct account *from = o->from, *to = o->to;
+
+	pthread_mutex_lock(&from->lock);
+	pthread_mutex_lock(&to->lock);
+	from->balance--;
+	to->balance++;
+	pthread_mutex_unlock(&to->lock);
+	pthread_mutex_unlock(&from->lock);
+	return 0;
+}
+
+int main(void)
+{
+	struct account *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+	struct order there = { a, b }, back = { b, a };
+	pthread_t threads[2];
+
+	pthread_mutex_init(&a->lock, 0);
+	pthread_mutex_init(&b->lock, 0);
+	pthread_create(&threads[0], 0, transfer, &there);
+	pthread_create(&threads[1], 0, transfer, &back);
+	pthread_join(threads[0], 0);
+	pthread_join(threads[1], 0);
+	return 0;
+}
+`
+	pointedCondition = `
+#include <pthread.h>
+#include <stdlib.h>
+
+struct queue { int jobs; pthread_mutex_t *lock; pthread_cond_t *ready; };
+
+static __attribute__((noinline)) void sleep_on(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	pthread_cond_wait(cond, lock);
+}
+
+static void *take(void *argument)
+{
+	struct queue *q = argument;
+
+	pthread_mutex_lock(q->lock);
+	while (!q->jobs)
+		sleep_on(q->ready, q->lock);
+	q->jobs--;
+	pthread_mutex_unlock(q->lock);
+	return 0;
+}
+
+int main(void)
+{
+	struct queue *q = calloc(1, sizeof *q);
+	pthread_t thread;
+
+	q->lock = calloc(1, sizeof *q->lock);
+	q->ready = calloc(1, sizeof *q->ready);
+	pthread_create(&thread, 0, take, q);
+	pthread_join(thread, 0);
+	return 0;
+}
+`
+	classLock = `
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+class Crew {
+	std::mutex guard_;
+	std::condition_variable idle_;
+	int left_ = 1;
+public:
+	__attribute__((noinline)) void wait()
+	{
+		std::unique_lock<std::mutex> held(guard_);
+		idle_.wait(held, [this] { return left_ == 0; });
+	}
+};
+
+int main()
+{
+	auto crew = std::make_unique<Crew>();
+	std::thread waiter([&] { crew->wait(); });
+	waiter.join();
+}
+`
+)
+
+// TestHuntBlockedPaths: a lock that no variable has is named by the pointers of the frames that wait for it, each thread's by its own.
+func TestHuntBlockedPaths(t *testing.T) {
+	for _, p := range []struct {
+		source, text string
+		compilers    []string
+		want         []string
+	}{
+		{"heap.c", heapLocks, []string{"gcc", "clang"}, []string{"(`to->lock`) held by thread 3", "(`to->lock`) held by thread 2"}},
+		{"pointed.c", pointedCondition, []string{"gcc", "clang"}, []string{"(`*q->ready`)"}},
+		{"class.cc", classLock, []string{"g++", "clang++"}, []string{"(`this->idle_`)"}},
+	} {
+		for i, level := range []string{"-O0", "-O2"} {
+			t.Run(p.source+level, func(t *testing.T) {
+				f := blockedSentence(t, crashtest.Compile(t, crashtest.Program{Compiler: p.compilers[i], Source: p.source, Text: p.text, Flags: []string{level, "-g", "-pthread"}}))
+				for _, want := range p.want {
+					if f.Kind != "deadlock" || !strings.Contains(f.Sentence, want) {
+						t.Errorf("kind %s: %q is missing in: %s", f.Kind, want, f.Sentence)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -223,7 +223,7 @@ func (a *analysis) classify() error {
 	if err != nil {
 		return err
 	}
-	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Idle: idle, Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended(), NameOf: w.stackVariable})
+	waits := failure.WaitsOf(a.process, a.walked, failure.WaitOptions{Idle: idle, Words: w.notedWaits(), Turn: w.turn, Calls: w.waitingCalls(), Unhandled: w.unhandled(), EndOf: w.endOf, Readers: w.readers, Ended: w.ended(), NameOf: w.stackVariable, PathFrom: w.pathFrom})
 	a.result.Findings = append(a.result.Findings, said(slices.Concat(waits.Deadlocks(), waits.Abandoned()))...)
 	a.waiting, a.waits = waits.Texts(), waits.Edges()
 	if err := w.nameCallWaits(); err != nil {

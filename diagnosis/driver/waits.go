@@ -2,15 +2,12 @@ package driver
 
 import (
 	"slices"
-	"strings"
 	"unsafe"
 
 	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/debuginfo"
-	"diagnose/image/unwind"
-	"diagnose/image/value"
 )
 
 // waitReader reads what the threads of a stopped process wait for.
@@ -144,67 +141,4 @@ func memberOffset(t debuginfo.Type, path ...string) (offset int64, found bool) {
 		offset, t = offset+m.Offset, m.Type
 	}
 	return offset, true
-}
-
-// stackVariable names an address on a stack by the function and its variable ("main's pool.lock");
-// empty: no frame is known to have a variable there.
-func (w waitReader) stackVariable(addr evidence.Addr) string {
-	for i := range w.walked {
-		frames := w.walked[i].Frames
-		for j := range frames {
-			f := &frames[j]
-			if f.CFA == 0 || addr >= f.CFA || addr < f.Registers.SP() {
-				continue
-			}
-			if name := w.variableIn(f, addr); name != "" {
-				return name
-			}
-			break // the frame is found, and its variable is not known
-		}
-	}
-	return ""
-}
-
-// variableIn names the variable of a frame that is stored at an address.
-func (w waitReader) variableIn(f *unwind.Frame, addr evidence.Addr) string {
-	m := w.process.ModuleAt(f.PC())
-	if m == nil {
-		return ""
-	}
-	info, err := m.Debug()
-	if err != nil || info == nil {
-		return ""
-	}
-	pc := m.LinkAddr(f.LookupPC())
-	calls, err := info.CallsAt(pc)
-	if err != nil || len(calls) != len(f.Calls) {
-		return ""
-	}
-	frame := &value.Frame{Process: w.process, Module: m, Registers: f.Registers, CFA: f.CFA, Lookup: f.Lookup}
-	for level, call := range calls {
-		variables, err := info.VariablesAt(call, pc)
-		if err != nil {
-			continue
-		}
-		for _, v := range variables {
-			where, err := value.Lives(frame, v)
-			if err != nil || !where.InMemory || v.Type == nil || addr < where.Addr || addr >= where.Addr+evidence.Addr(max(v.Type.Size(), 0)) {
-				continue
-			}
-			path, _, _ := value.Path(v.Type, int64(addr-where.Addr), 0)
-			return evidence.ShortName(f.Calls[level].Site.Function) + "'s " + v.Name + lockPath(path)
-		}
-	}
-	return ""
-}
-
-// lockPath shortens the path to the first member of a lock to a path to the lock: it removes the
-// members of the C library's types and of libstdc++'s.
-func lockPath(path string) string {
-	path, _, _ = strings.Cut(path, ".__")
-	// A std::condition_variable has one in another.
-	for _, inside := range []string{"._M_impl._M_rwlock", "._M_rwlock", "._M_mutex", "._M_cond", "._M_cond"} {
-		path = strings.TrimSuffix(path, inside)
-	}
-	return path
 }

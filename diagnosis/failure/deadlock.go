@@ -42,6 +42,8 @@ type WaitOptions struct {
 	// NameOf names an object that is in no global. If it is nil or returns "", the object has no
 	// name.
 	NameOf func(evidence.Addr) string
+	// PathFrom is how the frames of a thread name an object that has no name: "to->lock". If it is nil or returns "", they do not.
+	PathFrom func(thread int, object evidence.Addr) string
 }
 
 // Idle is how a thread does nothing for the other threads of its process, though it may continue.
@@ -154,7 +156,7 @@ func (w *waiter) edge(wt *wait) evidence.WaitEdge {
 }
 
 func (w *waiter) edgeTo(wt *wait, owner *evidence.ThreadRef) evidence.WaitEdge {
-	return evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Owner: owner, Site: wt.site}
+	return evidence.WaitEdge{Waiter: wt.thread.Ref, What: wt.what, Object: wt.object, Name: wt.name, Path: wt.path, Owner: owner, OwnerPath: w.path(wt, owner), Site: wt.site}
 }
 
 // Texts say for each of the process's threads what it waits for. Nothing is known of a thread that

@@ -118,9 +118,12 @@ func (w *waiter) holderText(tid uint64) string {
 	return fmt.Sprintf("thread id %d", tid)
 }
 
-// objectText is an object's address and name. short leaves out the address if there is a name.
+// objectText is an object's address and name. short leaves out the address if there is a name. A path is of one thread's frames only, so
+// that it never stands alone.
 func objectText(wt *wait, short bool) string {
 	switch {
+	case wt.name == "" && wt.path != "":
+		return fmt.Sprintf("%v (`%s`)", wt.object, wt.path)
 	case wt.name == "":
 		return wt.object.String()
 	case short:

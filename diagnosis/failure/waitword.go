@@ -19,6 +19,8 @@ type wait struct {
 	what   evidence.WaitKind
 	object evidence.Addr
 	name   string
+	// path is how the thread's frames name the object, where it has no name.
+	path string
 	// owner is the kernel's id of the holder; 0 if the object records none.
 	owner uint64
 	// readers are ids of threads that hold the lock for reading.
@@ -123,6 +125,19 @@ func (w *waiter) nameObject(out *wait) {
 	if out.name = w.objectName(out.object); out.name == "" && w.opts.NameOf != nil {
 		out.name = w.opts.NameOf(out.object)
 	}
+	out.path = w.path(out, &out.thread.Ref)
+}
+
+// path is how the frames of a thread name the object of a wait; empty if it has a name.
+func (w *waiter) path(wt *wait, of *evidence.ThreadRef) string {
+	if wt.name != "" || w.opts.PathFrom == nil || of == nil || wt.what == evidence.WaitThreadExit {
+		return ""
+	}
+	i := slices.IndexFunc(w.threads, func(t image.Thread) bool { return t.Ref.TID == of.TID })
+	if i < 0 {
+		return ""
+	}
+	return w.opts.PathFrom(i, wt.object)
 }
 
 // waitIn is waitOf for a known call.

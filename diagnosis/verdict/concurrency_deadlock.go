@@ -61,7 +61,7 @@ func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
 	for i := range f.Wait {
 		e := &f.Wait[i]
 		before := &f.Wait[(i+len(f.Wait)-1)%len(f.Wait)]
-		list[i] = waiter{edge: e, held: evidence.Lock{Address: before.Object, Name: before.Name}}
+		list[i] = waiter{edge: e, held: evidence.Lock{Address: before.Object, Name: before.Name, Path: before.OwnerPath}}
 	}
 	numbers := map[int]uint32{}
 	position := uint64(0)
@@ -97,9 +97,17 @@ func takes(e *eventlog.Event) bool {
 	return e.Result == 0 && (e.Kind == eventlog.KindMutex || e.Kind == eventlog.KindRWLock || e.Kind == eventlog.KindSpin)
 }
 
+// waitedLock is the lock that a thread waits for, as that names it.
+func waitedLock(e *evidence.WaitEdge) evidence.Lock {
+	return evidence.Lock{Address: e.Object, Name: e.Name, Path: e.Path}
+}
+
 func lockText(l *evidence.Lock) string {
-	if l.Name != "" {
+	switch {
+	case l.Name != "":
 		return l.Name
+	case l.Path != "":
+		return fmt.Sprintf("%v (%s)", l.Address, l.Path)
 	}
 	return l.Address.String()
 }
@@ -115,7 +123,7 @@ func (w *work) deadlock(f *evidence.Finding, ring []waiter) evidence.Cause {
 	var parts []string
 	for n := range ring {
 		x := &ring[n]
-		wanted := evidence.Lock{Address: x.edge.Object, Name: x.edge.Name}
+		wanted := waitedLock(x.edge)
 		i.Variables = append(i.Variables, lockText(&wanted))
 		i.Failing = append(i.Failing, evidence.SeenAccess{
 			Moment: evidence.Moment{Thread: x.thread, Ordinal: x.last}, Position: x.lastPlace, Thread: x.edge.Waiter, Variable: lockText(&wanted),

@@ -38,7 +38,8 @@ func (w *work) heldLocks() error {
 
 // edgeName is what the program calls the lock that is waited for.
 func edgeName(e *evidence.WaitEdge) string {
-	return lockText(&evidence.Lock{Address: e.Object, Name: e.Name})
+	lock := waitedLock(e)
+	return lockText(&lock)
 }
 
 func (w *work) heldLock(f *evidence.Finding, taken *lockCall) evidence.Cause {

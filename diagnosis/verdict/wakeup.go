@@ -196,7 +196,8 @@ func (w *work) waitedName(e *evidence.WaitEdge) string {
 	if e.Name != "" {
 		return e.Name
 	}
-	return fmt.Sprintf("the %s at %v", e.What, e.Object)
+	lock := waitedLock(e)
+	return fmt.Sprintf("the %s at %s", e.What, lockText(&lock))
 }
 
 // siteBefore is the call before a return address; nil if it is not known.
