@@ -356,12 +356,12 @@ func (c *chain) valueReplaced() []change {
 	}
 	what, value, ok := "that of a passing run", good.value, c.usable(good)
 	if !ok && good.size == wordSize && good.mapped {
-		if c.calledValue() {
+		if calledValue(c.Process) {
 			what = "the address of a function that returns at once"
-			value, ok = c.returns()
+			value, ok = nearReturn(c.Process)
 		} else {
 			what = "the address of readable zeros"
-			value, ok = c.readableZeros()
+			value, ok = readableZeros(c.Process)
 		}
 	}
 	if !ok {
@@ -382,29 +382,29 @@ func (c *chain) valueReplaced() []change {
 }
 
 // calledValue reports that the program went to the bad value as to code.
-func (w *work) calledValue() bool {
-	thread := w.Process.FailingThread()
+func calledValue(p *image.Process) bool {
+	thread := p.FailingThread()
 	if thread == nil {
 		return false
 	}
-	m := w.Process.MappingAt(thread.Registers.PC())
+	m := p.MappingAt(thread.Registers.PC())
 	return m == nil || !m.Executable()
 }
 
-// returns is the address of a return instruction of the program's, near where it would
+// nearReturn is the address of a return instruction of the program's, near where it would
 // have come back to.
-func (w *work) returns() (uint64, bool) {
-	word, ok := w.word(w.Process.FailingThread().Registers.SP(), wordSize)
+func nearReturn(p *image.Process) (uint64, bool) {
+	word, ok := wordAt(p, p.FailingThread().Registers.SP(), wordSize)
 	if !ok {
 		return 0, false
 	}
 	from := evidence.Addr(word)
-	if m := w.Process.MappingAt(from); m == nil || !m.Executable() {
+	if m := p.MappingAt(from); m == nil || !m.Executable() {
 		return 0, false
 	}
 	const near = 4096
 	code := make([]byte, near)
-	n, _ := w.Process.ReadMemory(from, code) // as far as it goes
+	n, _ := p.ReadMemory(from, code) // as far as it goes
 	return firstReturn(code[:n], word)
 }
 
@@ -421,8 +421,8 @@ func firstReturn(code []byte, pc uint64) (uint64, bool) {
 
 // readableZeros is the lower end of the failing thread's stack, which nothing has
 // used yet.
-func (w *work) readableZeros() (uint64, bool) {
-	p, thread := w.Process, w.Process.FailingThread()
+func readableZeros(p *image.Process) (uint64, bool) {
+	thread := p.FailingThread()
 	if thread == nil {
 		return 0, false
 	}

@@ -75,11 +75,11 @@ func atomic(m image.Memory, pc evidence.Addr) bool {
 
 // foreign reports whether a target is no variable of the program: the insides of
 // locks, and what is the agent's.
-func (w *work) foreign(t watchtrace.Target) bool {
+func foreign(p *image.Process, t watchtrace.Target) bool {
 	if t.Addr >= agent.EngineBase && t.Addr < agent.EngineStacks {
 		return true
 	}
-	m := w.Process.ModuleAt(t.Addr)
+	m := p.ModuleAt(t.Addr)
 	return insideLock(t) || m != nil && strings.HasPrefix(path.Base(m.Path), "libdiagnose-")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/image/debuginfo"
 	"diagnose/image/value"
 	"diagnose/replay/record"
@@ -29,7 +30,7 @@ func (w *work) pointers() []typedPointer {
 		for i := range variables {
 			v := &variables[i]
 			if a := v.Value.Address; a != nil && *a != 0 {
-				list = append(list, typedPointer{*a, w.pointee(v.Type)})
+				list = append(list, typedPointer{*a, pointee(w.Process, v.Type)})
 			} else {
 				add(v.Value.Fields)
 			}
@@ -48,7 +49,7 @@ func (w *work) pointers() []typedPointer {
 
 // pointee is what a pointer of a type, as the program writes that, points to; nil: that
 // is not known.
-func (w *work) pointee(name string) debuginfo.Type {
+func pointee(p *image.Process, name string) debuginfo.Type {
 	name = strings.TrimSpace(name)
 	for _, qualifier := range []string{"const", "volatile", "restrict"} {
 		name = strings.TrimSpace(strings.TrimSuffix(name, qualifier))
@@ -65,9 +66,9 @@ func (w *work) pointee(name string) debuginfo.Type {
 		return nil
 	}
 	if !pointer {
-		return held(watchtrace.TypeNamed(w.Process, name))
+		return held(watchtrace.TypeNamed(p, name))
 	}
-	if t := watchtrace.TypeNamed(w.Process, name); t != nil && t.Size() > 0 {
+	if t := watchtrace.TypeNamed(p, name); t != nil && t.Size() > 0 {
 		return t
 	}
 	return nil
@@ -100,7 +101,7 @@ func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
 	pointers := w.pointers()
 	for _, t := range from {
 		if t.Size == wordSize {
-			pointers = append(pointers, typedPointer{w.pointerAt(t.Addr), w.pointee(t.Type)})
+			pointers = append(pointers, typedPointer{pointerAt(w.Process, t.Addr), pointee(w.Process, t.Type)})
 		}
 	}
 	var list []watchtrace.Target
@@ -121,7 +122,7 @@ func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
 		for _, part := range partsOf(o, p) {
 			list = append(list, part.target)
 			if part.target.Size == wordSize {
-				pointers = append(pointers, typedPointer{w.pointerAt(part.target.Addr), part.pointee})
+				pointers = append(pointers, typedPointer{pointerAt(w.Process, part.target.Addr), part.pointee})
 			}
 		}
 	}
@@ -237,8 +238,8 @@ func memberOf(t debuginfo.Type, offset, size int64) (name string, leaf debuginfo
 
 // pointerAt is what the dead process has at an address; 0: it is not known, which
 // is no object's address.
-func (w *work) pointerAt(addr evidence.Addr) evidence.Addr {
-	value, _ := w.word(addr, wordSize)
+func pointerAt(p *image.Process, addr evidence.Addr) evidence.Addr {
+	value, _ := wordAt(p, addr, wordSize)
 	return evidence.Addr(value)
 }
 

@@ -26,9 +26,9 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
-			t = w.members(w.static(t))
+			t = members(w.Process, w.static(t))
 			same := func(o watchtrace.Target) bool { return o.Name == t.Name || o.Addr == t.Addr && o.Size == t.Size }
-			if !stream[t.Name] && !w.foreign(t) && !slices.ContainsFunc(list, same) {
+			if !stream[t.Name] && !foreign(w.Process, t) && !slices.ContainsFunc(list, same) {
 				list = append(list, t)
 			}
 		}
@@ -42,15 +42,15 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		t := &p.Threads[p.Failing]
 		add(w.pointedTo())
 		if len(seen) > 0 {
-			add(w.scanned(t, staticscan.Options{At: seen, Handed: true}))
+			add(scanned(w.Process, t, staticscan.Options{At: seen, Handed: true}))
 		}
-		add(w.scanned(t, staticscan.Options{Depth: level, Handed: true}))
+		add(scanned(w.Process, t, staticscan.Options{Depth: level, Handed: true}))
 		// What the callers called before: it may have handed over what was found wrong.
 		if callers := w.callers(level); len(callers) > 0 {
-			add(w.scanned(t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
+			add(scanned(w.Process, t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
 		}
 		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
-			add(w.scanned(t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
+			add(scanned(w.Process, t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
 		}
 		add(w.heapObjects(list))
 	}
@@ -66,7 +66,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	if level > 1 {
 		for i := range p.Threads {
 			if i != p.Failing && i < mostThreadsScanned {
-				add(w.scanned(&p.Threads[i], staticscan.Options{Depth: 1}))
+				add(scanned(w.Process, &p.Threads[i], staticscan.Options{Depth: 1}))
 			}
 		}
 	}
@@ -171,14 +171,14 @@ func (w *work) static(t watchtrace.Target) watchtrace.Target {
 
 // members leaves of an array, of whose elements one member is meant and the index is not
 // known, that member of each: the others are other variables.
-func (w *work) members(t watchtrace.Target) watchtrace.Target {
+func members(p *image.Process, t watchtrace.Target) watchtrace.Target {
 	array, member, vague := strings.Cut(t.Name, "[...]")
 	if !vague || member == "" || strings.Contains(member, "[...]") {
 		return t
 	}
 	const most = 64 // members of two elements
 	var first *watchtrace.Target
-	for _, x := range watchtrace.Around(w.Process, t.Addr, most) {
+	for _, x := range watchtrace.Around(p, t.Addr, most) {
 		_, same, element := strings.Cut(strings.TrimPrefix(x.Name, array), "]")
 		if !element || !strings.HasPrefix(x.Name, array+"[") || same != member {
 			continue
@@ -245,9 +245,9 @@ func (w *work) callers(level int) []evidence.Addr {
 
 // scanned are the suspects of the code that a thread was at, or of the functions
 // of the options.
-func (w *work) scanned(t *image.Thread, opts staticscan.Options) []watchtrace.Target {
-	frames := unwind.New(w.Process).Walk(t, 64).Frames
-	scan, _, err := staticscan.Run(staticscan.Input{Process: w.Process, Thread: t, Frames: frames}, opts)
+func scanned(p *image.Process, t *image.Thread, opts staticscan.Options) []watchtrace.Target {
+	frames := unwind.New(p).Walk(t, 64).Frames
+	scan, _, err := staticscan.Run(staticscan.Input{Process: p, Thread: t, Frames: frames}, opts)
 	if err != nil {
 		return nil // code without frames of the program's own has no suspects
 	}

@@ -138,7 +138,7 @@ func (w *work) returnSlot(place *stackPlace) watchtrace.Target {
 	t := watchtrace.Target{Name: slotName(place.function), Addr: place.cfa - wordSize, Size: wordSize, Writes: true,
 		Identity: evidence.Identity{Kind: evidence.IdentityReturn, Function: evidence.ShortName(place.function)}}
 	place.slot = t.Name
-	if place.returns, _ = w.word(t.Addr, wordSize); place.returns == 0 {
+	if place.returns, _ = wordAt(w.Process, t.Addr, wordSize); place.returns == 0 {
 		place.slot = "" // it is not in the core
 	}
 	w.stackPlaces[t.Name] = *place
@@ -364,7 +364,7 @@ func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evid
 		if f.thread == into.thread {
 			continue
 		}
-		words := w.words(f.low, min(int(f.frame.CFA-f.low)/wordSize, mostWordsSearched))
+		words := wordsAt(w.Process, f.low, min(int(f.frame.CFA-f.low)/wordSize, mostWordsSearched))
 		for r := image.RAX; r <= image.R15; r++ {
 			if v, ok := f.frame.Registers.Get(r); ok {
 				words = append(words, evidence.Addr(v))
@@ -376,7 +376,7 @@ func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evid
 				continue
 			}
 			if o := w.Object(v); o != nil && v >= o.Addr && v < o.Addr+evidence.Addr(o.Size) {
-				for _, held := range w.words(o.Addr, min(int(o.Size/wordSize), mostWordsFollowed)) {
+				for _, held := range wordsAt(w.Process, o.Addr, min(int(o.Size/wordSize), mostWordsFollowed)) {
 					note(held)
 				}
 			}
@@ -385,10 +385,10 @@ func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evid
 	return list
 }
 
-// words are those at an address, as far as they are known.
-func (w *work) words(at evidence.Addr, most int) []evidence.Addr {
+// wordsAt are those at an address, as far as they are known.
+func wordsAt(p *image.Process, at evidence.Addr, most int) []evidence.Addr {
 	data := make([]byte, most*wordSize)
-	n, _ := w.Process.ReadMemory(at, data) // as far as it goes
+	n, _ := p.ReadMemory(at, data) // as far as it goes
 	list := make([]evidence.Addr, n/wordSize)
 	for i := range list {
 		list[i] = evidence.Addr(binary.LittleEndian.Uint64(data[i*wordSize:]))

@@ -20,7 +20,7 @@ const mostConditions = 16
 func (w *work) lastCondition(in staticscan.Input, own int) evidence.Addr {
 	const callers = 3
 	for k := own; k+1 < len(in.Frames) && k < own+callers; k++ {
-		code, entry := w.functionCode(in.Frames[k].LookupPC())
+		code, entry := functionCode(w.Process, in.Frames[k].LookupPC())
 		end := in.Frames[k].PC()
 		if list := conditions(w.Process, code, entry, end); len(list) > 0 {
 			return w.lastPassed(list)
@@ -35,8 +35,8 @@ func (w *work) lastCondition(in staticscan.Input, own int) evidence.Addr {
 // functionCode is the code of the function that an address is in. Compilers move what is seldom
 // executed, such as the call of abort, into a part of its own (gcc: ".cold"); the branches are in
 // the other part.
-func (w *work) functionCode(at evidence.Addr) (code []byte, entry evidence.Addr) {
-	s, ok := w.Process.SymbolAt(at)
+func functionCode(p *image.Process, at evidence.Addr) (code []byte, entry evidence.Addr) {
+	s, ok := p.SymbolAt(at)
 	if !ok {
 		return nil, 0
 	}
@@ -50,7 +50,7 @@ func (w *work) functionCode(at evidence.Addr) (code []byte, entry evidence.Addr)
 		return nil, 0
 	}
 	code = make([]byte, s.Size)
-	n, err := w.Process.ReadMemory(s.Addr, code)
+	n, err := p.ReadMemory(s.Addr, code)
 	if err != nil || n != len(code) {
 		return nil, 0
 	}
@@ -165,7 +165,7 @@ func otherOperands(in *x86.Inst, fault evidence.Addr, recorded, now image.Memory
 // to that place from there alone. It reports false where it does not.
 func (w *work) countBefore() bool {
 	r := w.reaching()
-	code, entry := w.functionCode(r.pc)
+	code, entry := functionCode(w.Process, r.pc)
 	before, ok := leadingTo(code, entry, r.pc)
 	if ok {
 		r.pc, r.tested = before, image.RIP // its value is loaded later

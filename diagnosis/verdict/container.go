@@ -32,7 +32,7 @@ func (c *chain) endOfTree() *evidence.Cause {
 		if !c.treeHeader(at) {
 			continue
 		}
-		count, ok := c.word(at+treeElement, wordSize)
+		count, ok := wordAt(c.Process, at+treeElement, wordSize)
 		if !ok {
 			return nil
 		}
@@ -52,7 +52,7 @@ func (c *chain) endOfTree() *evidence.Cause {
 // parent, the root, which is black, has it as parent; without elements it has itself to
 // both sides.
 func (c *chain) treeHeader(at evidence.Addr) bool {
-	colour, ok := c.word(at, 4)
+	colour, ok := wordAt(c.Process, at, 4)
 	if !ok || colour != 0 {
 		return false
 	}
@@ -66,6 +66,6 @@ func (c *chain) treeHeader(at evidence.Addr) bool {
 		return err == nil && also == nil && left == uint64(at) && right == uint64(at)
 	}
 	parent, err := image.Uint64(c.Process, evidence.Addr(root)+treeParent)
-	black, ok := c.word(evidence.Addr(root), 4)
+	black, ok := wordAt(c.Process, evidence.Addr(root), 4)
 	return err == nil && ok && parent == uint64(at) && black == treeBlack
 }

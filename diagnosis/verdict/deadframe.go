@@ -18,7 +18,7 @@ const deadBelow = 1 << 16
 // was stored there since is none of the value's history.
 func (c *chain) deadFrame(v *victim) bool {
 	thread := c.Process.FailingThread()
-	if thread == nil || v.damaged() || v.value == nil || c.Case.Failure.Fault == nil || !c.onStack(v.start) {
+	if thread == nil || v.damaged() || v.value == nil || c.Case.Failure.Fault == nil || !onFailingStack(c.Process, v.start) {
 		return false
 	}
 	pc, sp := thread.Registers.PC(), thread.Registers.SP()

@@ -60,7 +60,7 @@ func (w *work) decidedBefore(c *chain) {
 		if r == nil || len(r.returns) == 0 {
 			continue
 		}
-		if _, a.pc = w.functionCode(r.returns[0]); a.pc == 0 {
+		if _, a.pc = functionCode(w.Process, r.returns[0]); a.pc == 0 {
 			continue
 		}
 		m, err := w.last(a)

@@ -49,11 +49,11 @@ func (w *work) ofNoElements() {
 
 // unasked reports whether a function returned null because an argument was 0, of which it makes the size that it asks the C library
 // for, and asked for none on the way that it took: what it was asked for was nothing.
-func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *returned) bool {
+func unasked(p *image.Process, in staticscan.Input, course *staticscan.Course, out *returned) bool {
 	if len(out.returns) == 0 {
 		return false
 	}
-	code, entry := w.functionCode(out.returns[0])
+	code, entry := functionCode(p, out.returns[0])
 	insts, _ := x86.Function(code, uint64(entry))
 	const most = 64 // calls
 	calls, asks := 0, false
@@ -65,7 +65,7 @@ func (w *work) unasked(in staticscan.Input, course *staticscan.Course, out *retu
 			return false
 		}
 		pc := evidence.Addr(insts[i].PC)
-		size, ok := w.askedFor(in, pc, out.ledBy.Zero)
+		size, ok := askedFor(in, pc, out.ledBy.Zero)
 		if !ok {
 			continue
 		}
@@ -84,7 +84,7 @@ func within(jump *x86.Inst, insts []x86.Inst) bool {
 
 // askedFor reports whether an instruction calls a function by which the C library hands out memory, and whether a size that it is handed
 // was made of an argument of the function that calls it.
-func (w *work) askedFor(in staticscan.Input, pc evidence.Addr, argument image.Register) (size, asks bool) {
+func askedFor(in staticscan.Input, pc evidence.Addr, argument image.Register) (size, asks bool) {
 	var regs image.Registers
 	regs.Set(image.RIP, uint64(pc))
 	in.Frames = []unwind.Frame{{Kind: evidence.Physical, Registers: regs, Lookup: image.AtInstruction}}

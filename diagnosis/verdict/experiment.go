@@ -242,7 +242,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 		t.outcome, t.end = fmt.Sprintf("exit status %d", s.Status), &evidence.RunEnd{Kind: evidence.RunEndExit, Status: s.Status}
 		return w.compareStatus(t, s)
 	}
-	function, pc, err := w.failingPlace(s)
+	function, pc, err := failingPlace(s)
 	if err != nil {
 		return err
 	}
@@ -496,7 +496,7 @@ func (w *work) sameInstruction(pc evidence.Addr) bool {
 
 // failingPlace is where the thread ended, and the innermost function of the
 // program's own there.
-func (w *work) failingPlace(s *replay.Stopped) (function string, pc evidence.Addr, err error) {
+func failingPlace(s *replay.Stopped) (function string, pc evidence.Addr, err error) {
 	p, err := s.Process()
 	if err != nil {
 		return "", 0, err

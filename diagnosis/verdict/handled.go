@@ -191,14 +191,14 @@ func (w *work) recurred(f *handledFaults) string {
 			}
 			continue
 		}
-		return fmt.Sprintf("a fault at %v was handled then, which no run that passes is known to have", w.placeText(pc))
+		return fmt.Sprintf("a fault at %v was handled then, which no run that passes is known to have", placeText(w.Process, pc))
 	}
 	return ""
 }
 
 // placeText is an instruction's place in the program, or its address.
-func (w *work) placeText(pc evidence.Addr) string {
-	if calls := w.Process.Symbolize(pc, image.AtInstruction); len(calls) > 0 && calls[0].Site.Line > 0 {
+func placeText(p *image.Process, pc evidence.Addr) string {
+	if calls := p.Symbolize(pc, image.AtInstruction); len(calls) > 0 && calls[0].Site.Line > 0 {
 		return siteText(&calls[0].Site)
 	}
 	return pc.String()

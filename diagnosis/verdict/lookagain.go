@@ -77,7 +77,7 @@ func (c *chain) lookAgain(v *victim, made *link) (*secondLook, error) {
 	case owner != nil:
 		targets[0].Group = "frame"
 		targets = append(targets, watchtrace.Target{Name: "the return address", Addr: owner.CFA - wordSize, Size: wordSize, Writes: true, Group: "frame"})
-	case c.onStack(v.start):
+	case onFailingStack(c.Process, v.start):
 		return nil, nil
 	}
 	_, log, err := c.traceAll(c.rec, targets, c.options("a second look at "+v.name))

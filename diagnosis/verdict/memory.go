@@ -344,7 +344,7 @@ func (c *chain) follow(from beginning) error {
 		if err != nil {
 			return err
 		}
-		if hop == 0 && made != nil && (made.call != nil && !c.onStack(v.start) || made.access.By == evidence.ByProgram) {
+		if hop == 0 && made != nil && (made.call != nil && !onFailingStack(c.Process, v.start) || made.access.By == evidence.ByProgram) {
 			c.made = made
 		}
 		if next == nil && c.victim.freed() {
@@ -489,14 +489,14 @@ func wordOf(log *evidence.AccessLog, a *evidence.Access) evidence.Addr {
 	return log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
 }
 
-// onStack reports whether memory is the failing thread's stack, where the heap's
+// onFailingStack reports whether memory is the failing thread's stack, where the heap's
 // functions have frames, too.
-func (w *work) onStack(addr evidence.Addr) bool {
-	thread := w.Process.FailingThread()
+func onFailingStack(p *image.Process, addr evidence.Addr) bool {
+	thread := p.FailingThread()
 	if thread == nil {
 		return false
 	}
-	m := w.Process.MappingAt(thread.Registers.SP())
+	m := p.MappingAt(thread.Registers.SP())
 	return m != nil && m.Contains(addr)
 }
 

@@ -125,7 +125,7 @@ func (w *work) reaching() *reach {
 	r.once.Do(func() {
 		r.pc, r.name = w.failedAt()
 		r.thread = w.rec.Manifest.Outcome.Thread
-		r.atEnd, r.tested = r.pc == 0 && w.behindMain() || w.hangs(), w.testedRegister(r.pc)
+		r.atEnd, r.tested = r.pc == 0 && behindMain(w.Process) || w.hangs(), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
 		var list []eventlog.HandledSignal
 		if list, r.handledErr = w.rec.Log.Handled(r.thread); len(list) > 0 {
@@ -198,9 +198,9 @@ func (w *work) hangs() bool {
 }
 
 // behindMain reports that the failing thread had none of the program's own code on its stack.
-func (w *work) behindMain() bool {
-	thread := w.Process.FailingThread()
-	return thread != nil && placeOf(w.Process, thread) == ""
+func behindMain(p *image.Process) bool {
+	thread := p.FailingThread()
+	return thread != nil && placeOf(p, thread) == ""
 }
 
 // testedRegister is the register whose bad value made the instruction at pc fault; RIP: it is not

@@ -71,11 +71,11 @@ func (c *chain) replaced(r *returned) []change {
 	if r.value != 0 || c.victim.size != wordSize || r.opaque || len(passing) == 0 {
 		return list
 	}
-	if c.calledValue() {
-		if value, ok := c.returns(); ok {
+	if calledValue(c.Process) {
+		if value, ok := nearReturn(c.Process); ok {
 			add(r.function+" made to return the address of a function that returns at once", uint64(value))
 		}
-	} else if zeros, ok := c.readableZeros(); ok {
+	} else if zeros, ok := readableZeros(c.Process); ok {
 		add(r.function+" made to return the address of readable zeros", uint64(zeros))
 	}
 	return list

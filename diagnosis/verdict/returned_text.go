@@ -27,7 +27,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 			out.how += " (" + g.Name + ")"
 		}
 		out.open = c.foldedEnd(&site, out.value)
-		if out.value == 0 && out.ledBy != nil && out.ledBy.Zero != image.RIP && c.unasked(in, g.Course, out) {
+		if out.value == 0 && out.ledBy != nil && out.ledBy.Zero != image.RIP && unasked(c.Process, in, g.Course, out) {
 			out.open = evidence.OpenEmpty
 		}
 		if k.status {

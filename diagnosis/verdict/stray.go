@@ -100,7 +100,7 @@ func (w *work) lookedAt() []victim {
 			continue
 		}
 		v := victim{kind: evidence.CauseOverwritten, name: s.Name, typ: s.Type, start: s.Address, size: s.Size}
-		if value, ok := w.word(v.start, v.size); ok {
+		if value, ok := wordAt(w.Process, v.start, v.size); ok {
 			v.value = &value
 		}
 		list = append(list, v)

@@ -32,7 +32,7 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.end, c.open = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name), evidence.OpenOrigin
 		return
 	}
-	if made == nil || made.call == nil || c.onStack(v.start) || v.damaged() {
+	if made == nil || made.call == nil || onFailingStack(c.Process, v.start) || v.damaged() {
 		c.neverWritten(v)
 		return
 	}
@@ -70,7 +70,7 @@ func (c *chain) afterFree() bool {
 // objectBefore is the heap object behind whose end the failing instruction's value lay;
 // nil if there is none: what is there belongs to nobody, and needs no writer.
 func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
-	if len(c.links) > 0 || v.damaged() || c.Object == nil || c.onStack(v.start) {
+	if len(c.links) > 0 || v.damaged() || c.Object == nil || onFailingStack(c.Process, v.start) {
 		return nil
 	}
 	o := c.Object(v.start)
@@ -116,7 +116,7 @@ func (c *chain) neverWritten(v *victim) {
 	default:
 		c.nothingStored(v)
 		c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
-		if c.onStack(v.start) || c.Object == nil {
+		if onFailingStack(c.Process, v.start) || c.Object == nil {
 			return
 		}
 		if o := c.Object(v.start); o != nil && v.start >= o.Addr && v.start < o.Addr+evidence.Addr(o.Size) && o.Allocated != nil && o.Allocated.Site != nil {
@@ -208,7 +208,7 @@ func (w *work) startText(addr evidence.Addr) string {
 	if !w.Process.OfStart(addr) {
 		return ""
 	}
-	start, text := w.argumentAt(addr)
+	start, text := argumentAt(w.Process, addr)
 	if start == 0 {
 		return ""
 	}
@@ -225,8 +225,7 @@ func (w *work) startText(addr evidence.Addr) string {
 
 // argumentAt is the whole of one of those texts, and where it begins; 0 if it cannot be
 // read.
-func (w *work) argumentAt(addr evidence.Addr) (evidence.Addr, string) {
-	p := w.Process
+func argumentAt(p *image.Process, addr evidence.Addr) (evidence.Addr, string) {
 	first, last := p.Auxv[auxRandom], p.Auxv[auxExecFn]
 	if !p.OfStart(addr) {
 		return 0, ""
@@ -254,7 +253,7 @@ func (c *chain) textReplaced() []change {
 		return nil
 	}
 	var list []change
-	if start, text := c.argumentAt(c.text); start != 0 {
+	if start, text := argumentAt(c.Process, c.text); start != 0 {
 		for _, rec := range c.Passing {
 			if other := c.sameArgument(rec, text); other != "" {
 				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: c.textEvent(start), options: textStored(start, other)})

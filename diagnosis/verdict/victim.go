@@ -63,7 +63,7 @@ func (w *work) victims() []victim {
 		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
 			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
-			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(w.stackGuard()), finding: f})
+			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(stackGuard(w.Process)), finding: f})
 		}
 	}
 	if len(list) > 0 {
@@ -138,13 +138,13 @@ func damagedName(f *evidence.Finding) string {
 
 // stackGuard is what compilers put below return addresses: the word of the
 // thread's control block at fs:0x28 (System V ABI for x86-64, glibc's tcbhead_t).
-func (w *work) stackGuard() *uint64 {
+func stackGuard(p *image.Process) *uint64 {
 	const offset = 0x28
-	thread := w.Process.FailingThread()
+	thread := p.FailingThread()
 	if thread == nil {
 		return nil
 	}
-	v, err := image.Uint64(w.Process, evidence.Addr(thread.Registers.FSBase)+offset)
+	v, err := image.Uint64(p, evidence.Addr(thread.Registers.FSBase)+offset)
 	if err != nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (w *work) returnAddress() *victim {
 	pc, slot := thread.Registers.PC(), thread.Registers.SP()
 	if m := w.Process.MappingAt(pc); m == nil || !m.Executable() {
 		slot -= wordSize // it has returned
-		if v, ok := w.word(slot, wordSize); !ok || v != uint64(pc) {
+		if v, ok := wordAt(w.Process, slot, wordSize); !ok || v != uint64(pc) {
 			return nil
 		}
 	} else if !staticscan.IsReturn(w.Process, pc) {
@@ -205,7 +205,7 @@ func (w *work) cell() *victim {
 				return nil
 			}
 		}
-		if bad, ok := w.word(v.start, v.size); ok {
+		if bad, ok := wordAt(w.Process, v.start, v.size); ok {
 			v.value = &bad
 		}
 		v.failing = w.readByFailing(s.Address)
@@ -416,10 +416,10 @@ func (w *work) nameOf(addr evidence.Addr) string {
 	return name
 }
 
-// word reads up to 8 bytes of the core.
-func (w *work) word(addr evidence.Addr, size int) (uint64, bool) {
+// wordAt reads up to 8 bytes of the core.
+func wordAt(p *image.Process, addr evidence.Addr, size int) (uint64, bool) {
 	var b [wordSize]byte
-	if n, err := w.Process.ReadMemory(addr, b[:size]); err != nil || n != size {
+	if n, err := p.ReadMemory(addr, b[:size]); err != nil || n != size {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b[:]), true
