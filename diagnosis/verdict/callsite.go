@@ -135,7 +135,7 @@ func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
 	}
 	v := &victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
 	if !isName(v.name) {
-		v.name = c.nameOf(v.start)
+		v.name = nameOf(c.Process, c.Object, v.start)
 	}
 	if v.size == wordSize {
 		v.value = l.victim.value

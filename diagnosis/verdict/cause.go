@@ -102,7 +102,7 @@ func (c *chain) openEnd() evidence.OpenEnd {
 	switch {
 	case c.victim.damaged(), last.bounds != "":
 		return ""
-	case c.gaveUp() && (c.given || last.returned == nil && c.fromInput(last)):
+	case endedItself(c.Case) && (c.given || last.returned == nil && c.fromInput(last)):
 		return evidence.OpenInput
 	case c.unwritten:
 		return ""

@@ -44,7 +44,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		i.Failing = append(i.Failing, r.unreachedAccess(c, t.unreached))
 	}
 	for j := range i.Failing {
-		i.Failing[j].Object = r.objectOf(watchtrace.Target{Addr: i.Failing[j].Address})
+		i.Failing[j].Object = objectOf(r.Process, r.Object, watchtrace.Target{Addr: i.Failing[j].Address})
 	}
 	if len(c.Passing) > 0 {
 		if i.Passing, err = r.seen(&r.passing[c.PassingRun], c.Passing); err != nil {

@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/patterns"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/watchtrace"
 )
@@ -21,7 +22,7 @@ func (w *work) deadlocks() error {
 		if f.Kind != evidence.FindingDeadlock {
 			continue
 		}
-		links, err := w.waits(f)
+		links, err := waiters(w.rec, f)
 		if err != nil {
 			w.failedPart(err)
 			continue
@@ -54,9 +55,9 @@ type waiter struct {
 	lastPlace uint64 // the position of that
 }
 
-// waits finds the threads of a ring in the recording, and since when they hold
+// waiters finds the threads of a ring in the recording, and since when they hold
 // what the thread before them waits for.
-func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
+func waiters(rec *record.Recording, f *evidence.Finding) ([]waiter, error) {
 	list := make([]waiter, len(f.Wait))
 	for i := range f.Wait {
 		e := &f.Wait[i]
@@ -65,7 +66,7 @@ func (w *work) waits(f *evidence.Finding) ([]waiter, error) {
 	}
 	numbers := map[int]uint32{}
 	position := uint64(0)
-	for e, err := range w.rec.Log.Ordered() {
+	for e, err := range rec.Log.Ordered() {
 		if err != nil {
 			return nil, err
 		}

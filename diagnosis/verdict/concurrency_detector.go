@@ -23,7 +23,7 @@ const ordersItself = "atomic instructions order themselves, and whoever is kept 
 func (r *race) detector(c *patterns.Candidate) bool {
 	log := r.failing[c.Run].log
 	return detects(c, log, func(a *evidence.Access) bool {
-		return atomic(r.Process, a.PC) && r.fails(&log.Contexts[a.Context].Site)
+		return atomic(r.Process, a.PC) && inFailingFunction(r.Case, &log.Contexts[a.Context].Site)
 	})
 }
 
@@ -37,9 +37,9 @@ func detects(c *patterns.Candidate, log *evidence.AccessLog, own func(*evidence.
 	})
 }
 
-// fails reports whether a place is in a function that the failing thread was in.
-func (w *work) fails(s *evidence.Site) bool {
-	for _, g := range w.Case.Stacks {
+// inFailingFunction reports whether a place is in a function that the failing thread was in.
+func inFailingFunction(c *evidence.Case, s *evidence.Site) bool {
+	for _, g := range c.Stacks {
 		if g.Failing && slices.ContainsFunc(g.Stack.Frames, func(f evidence.Frame) bool {
 			return s.Function != "" && evidence.ShortName(f.Site.Function) == evidence.ShortName(s.Function)
 		}) {

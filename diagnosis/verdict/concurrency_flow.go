@@ -34,7 +34,7 @@ func (r *race) flowOf(run int) *influence {
 	maps.Copy(f.reach, f.read)
 	fails := make([]bool, len(log.Contexts)) // whether a context is in a function that the failing thread was in
 	for i := range log.Contexts {
-		fails[i] = r.fails(&log.Contexts[i].Site)
+		fails[i] = inFailingFunction(r.Case, &log.Contexts[i].Site)
 	}
 	wanted := map[cell]bool{}    // words whose last store before counts
 	feeding := map[uint32]bool{} // threads whose reads before count

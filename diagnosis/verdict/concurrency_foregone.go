@@ -17,7 +17,7 @@ var gaveUp = map[evidence.FailureKind]bool{evidence.Abort: true, evidence.Assert
 // decided: by code of the function that gave up from which there is one way only, to the
 // call that ended the process.
 func (w *work) foregone(log *evidence.AccessLog, failing uint32) {
-	end, found := w.gaveUpAt()
+	end, found := gaveUpAt(w.Case)
 	if !found {
 		return
 	}
@@ -37,11 +37,11 @@ func (w *work) foregone(log *evidence.AccessLog, failing uint32) {
 
 // gaveUpAt is where the program's own function would have gone on, if the call by which
 // it gave up had come back.
-func (w *work) gaveUpAt() (evidence.Addr, bool) {
-	if !gaveUp[w.Case.Failure.Kind] {
+func gaveUpAt(c *evidence.Case) (evidence.Addr, bool) {
+	if !gaveUp[c.Failure.Kind] {
 		return 0, false
 	}
-	for _, g := range w.Case.Stacks {
+	for _, g := range c.Stacks {
 		if !g.Failing {
 			continue
 		}

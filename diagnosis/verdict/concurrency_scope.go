@@ -46,7 +46,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		}
 		add(scanned(w.Process, t, staticscan.Options{Depth: level, Handed: true}))
 		// What the callers called before: it may have handed over what was found wrong.
-		if callers := w.callers(level); len(callers) > 0 {
+		if callers := callers(w.Case, level); len(callers) > 0 {
 			add(scanned(w.Process, t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
 		}
 		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
@@ -90,7 +90,7 @@ func (w *work) flowing() (list []watchtrace.Target) {
 		return nil
 	}
 	for _, l := range r.Shared[:min(len(r.Shared), most)] {
-		list = append(list, w.targetsAt(l.Addr, l.Size, "")...)
+		list = append(list, targetsAt(w.Process, w.Object, l.Addr, l.Size, "")...)
 	}
 	return list[:min(len(list), most)]
 }
@@ -221,11 +221,11 @@ func (r *race) functions() (list []evidence.Addr) {
 
 // callers is code of the functions of the program's own that the failing thread was in, without
 // main, which calls everything, unless the scope is the widest.
-func (w *work) callers(level int) []evidence.Addr {
+func callers(c *evidence.Case, level int) []evidence.Addr {
 	const most = 4
 	var list []evidence.Addr
 	known := map[string]bool{}
-	for _, g := range w.Case.Stacks {
+	for _, g := range c.Stacks {
 		if !g.Failing {
 			continue
 		}

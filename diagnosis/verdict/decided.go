@@ -47,7 +47,7 @@ func (x *exact) reached() *provenance.Reached {
 // decidedBefore is as decidedBroken, where a trace of the end began after what decided: it traces again, from the last call of one after
 // the other of the functions whose results a chain leads through. The innermost, which was called last, is the first.
 func (w *work) decidedBefore(c *chain) {
-	if !w.gaveUp() || w.exact.whole || c.victim.damaged() || w.rustReport() != nil { // what reports a panic is too long itself
+	if !endedItself(w.Case) || w.exact.whole || c.victim.damaged() || rustReport(w.Case) != nil { // what reports a panic is too long itself
 		return
 	}
 	a, err := w.failingArrivals()
@@ -82,7 +82,7 @@ func (w *work) decidedBefore(c *chain) {
 
 // decidedBroken names the accesses that broke a rule and decided that the program gave up. It reports false where there are none.
 func (w *work) decidedBroken() bool {
-	if !w.gaveUp() {
+	if !endedItself(w.Case) {
 		return false
 	}
 	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {

@@ -23,7 +23,7 @@ var errNoBranches = errors.New("no branch was compared with passing runs: no tra
 // The failing run's dynamic slice says which branches these are, so a difference that does not flow into the failure is not told.
 // A proved cause needs no such difference.
 func (w *work) divergences() error {
-	if len(w.Passing) == 0 || !w.gaveUp() || proved(w.out.Causes) {
+	if len(w.Passing) == 0 || !endedItself(w.Case) || proved(w.out.Causes) {
 		return nil
 	}
 	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {

@@ -16,7 +16,7 @@ const firstEvents = 64
 // statusStart is the call of main, where what that returned ended the process; nil if
 // the program called exit, or is not known to have one thread.
 func (w *work) statusStart() *start {
-	if w.Case.Failure.Kind != evidence.ExitStatus || !w.foundWrong() || w.rustReport() != nil || w.failingFrames() != nil {
+	if w.Case.Failure.Kind != evidence.ExitStatus || !foundWrong(w.Case, w.rec) || rustReport(w.Case) != nil || w.failingFrames() != nil {
 		return nil
 	}
 	main, ok := w.Process.SymbolNamed("main")
@@ -79,7 +79,7 @@ func (k *walk) tests(c *chain, x *pathsByLevel, tested *staticscan.Given, out *r
 	case evidence.OriginCell:
 		name := tested.Name
 		if !isName(name) {
-			name = c.nameOf(tested.Cell)
+			name = nameOf(c.Process, c.Object, tested.Cell)
 		}
 		value := tested.Value
 		out.open = ""

@@ -8,6 +8,7 @@ import (
 	"diagnose/image"
 	"diagnose/image/unwind"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 )
 
@@ -52,8 +53,8 @@ func (w *work) failingFrames() *inFrames {
 		}
 		return f
 	}
-	m := w.rustReport()
-	if m == nil && !w.foundWrong() {
+	m := rustReport(w.Case)
+	if m == nil && !foundWrong(w.Case, w.rec) {
 		return nil
 	}
 	if m != nil {
@@ -80,7 +81,7 @@ func (f *inFrames) beginAtOwn(w *work) bool {
 		empty = empty || site.Function == "core::option::unwrap_failed" || site.Function == "core::option::expect_failed"
 		reporting := f.until != nil && !empty && image.LibraryCode(&site)
 		if !reporting && !image.Machinery(&site) {
-			panicked := w.Case.Failure.Kind == evidence.RustPanic || w.rustReport() != nil
+			panicked := w.Case.Failure.Kind == evidence.RustPanic || rustReport(w.Case) != nil
 			return empty || !panicked
 		}
 		f.first++
@@ -90,9 +91,9 @@ func (f *inFrames) beginAtOwn(w *work) bool {
 
 // rustReport is the message in which a program that ended by a status had reported a
 // panic of Rust's; nil if there is none.
-func (w *work) rustReport() *evidence.Message {
-	e := w.Case.Ending
-	if w.Case.Failure.Kind != evidence.ExitStatus || e == nil || e.Panic == nil || e.Panic.Language != evidence.Rust {
+func rustReport(c *evidence.Case) *evidence.Message {
+	e := c.Ending
+	if c.Failure.Kind != evidence.ExitStatus || e == nil || e.Panic == nil || e.Panic.Language != evidence.Rust {
 		return nil
 	}
 	return &e.Messages[e.Panic.Message]
@@ -115,12 +116,12 @@ func (w *work) reportingFrames(m *evidence.Message) *inFrames {
 
 // foundWrong reports that the program ended itself because of one value that it tested,
 // which only it can have changed: it had one thread.
-func (w *work) foundWrong() bool {
-	schedule, err := w.rec.Log.Schedule()
+func foundWrong(c *evidence.Case, rec *record.Recording) bool {
+	schedule, err := rec.Log.Schedule()
 	if err != nil || len(schedule.Events()) != 1 {
 		return false
 	}
-	switch w.Case.Failure.Kind {
+	switch c.Failure.Kind {
 	case evidence.RustPanic, evidence.AssertionFailure, evidence.ExitStatus:
 		return true
 	}
@@ -169,7 +170,7 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 		case evidence.OriginCell:
 			name := g.Name
 			if !isName(name) {
-				name = c.nameOf(g.Cell)
+				name = nameOf(c.Process, c.Object, g.Cell)
 			}
 			value := g.Value
 			return victim{kind: evidence.CauseBadValue, name: name, typ: g.Type, start: g.Cell, size: max(1, min(g.Size, wordSize)), value: &value,

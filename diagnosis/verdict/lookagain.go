@@ -69,7 +69,7 @@ func (c *chain) lookAgain(v *victim, made *link) (*secondLook, error) {
 	plain := v.target()
 	plain.Writes = true
 	targets := []watchtrace.Target{plain}
-	owner := c.frameOf(v.start)
+	owner := frameOf(c.Case, v.start)
 	given := c.startText(v.start) != ""
 	switch {
 	case given:

@@ -26,7 +26,7 @@ func (w *work) memory() error {
 	var from beginning
 	if len(victims) == 0 {
 		if from = w.begin(); from.known() {
-			victims = []victim{w.resultVictim(from.result)}
+			victims = []victim{resultVictim(w.Case, w.Blame, from.result)}
 		}
 	}
 	if len(victims) == 0 {
@@ -153,13 +153,13 @@ func (w *work) back(victims []victim, from beginning) error {
 // readTooEarly notes memory to which another thread stored something only after a bad value had been read there. Without a name, the
 // memory's own is taken.
 func (w *work) readTooEarly(addr evidence.Addr, size int, name string) {
-	w.overtaken = append(w.overtaken, w.targetsAt(addr, size, name)...)
+	w.overtaken = append(w.overtaken, targetsAt(w.Process, w.Object, addr, size, name)...)
 }
 
 // targetsAt is memory to watch. What the program calls it comes before the name that it is given. An access of optimised code may be to
 // several members at once: each is one of them.
-func (w *work) targetsAt(addr evidence.Addr, size int, name string) []watchtrace.Target {
-	around := watchtrace.Around(w.Process, addr, size)
+func targetsAt(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject, addr evidence.Addr, size int, name string) []watchtrace.Target {
+	around := watchtrace.Around(p, addr, size)
 	around = slices.DeleteFunc(around, func(t watchtrace.Target) bool { return t.Addr >= addr+evidence.Addr(size) })
 	t := watchtrace.Target{Name: name, Addr: addr, Size: size}
 	switch {
@@ -168,7 +168,7 @@ func (w *work) targetsAt(addr evidence.Addr, size int, name string) []watchtrace
 	case len(around) == 1 && around[0].Addr == addr:
 		t.Name, t.Type = around[0].Name, around[0].Type
 	case name == "":
-		t.Name = w.nameOf(addr)
+		t.Name = nameOf(p, objects, addr)
 	}
 	return []watchtrace.Target{t}
 }
@@ -315,7 +315,7 @@ func (c *chain) follow(from beginning) error {
 	var after *link
 	var goes bool
 	if !v.damaged() {
-		c.outside = c.beyond()
+		c.outside = beyond(c.Case, c.Blame)
 	}
 	if v.outside != nil {
 		c.outside = v.outside
@@ -506,7 +506,7 @@ func (c *chain) leftOver(l *link) bool {
 	if c.victim.damaged() {
 		return false
 	}
-	owner := c.frameOf(c.victim.start)
+	owner := frameOf(c.Case, c.victim.start)
 	if owner == nil || image.LibraryCode(&owner.Site) { // whose frames the stacks leave out
 		return false
 	}
@@ -519,9 +519,9 @@ func (c *chain) leftOver(l *link) bool {
 }
 
 // frameOf is the physical frame of the failing thread that an address lies in.
-func (w *work) frameOf(addr evidence.Addr) *evidence.Frame {
-	for i := range w.Case.Stacks {
-		g := &w.Case.Stacks[i]
+func frameOf(c *evidence.Case, addr evidence.Addr) *evidence.Frame {
+	for i := range c.Stacks {
+		g := &c.Stacks[i]
 		if !g.Failing {
 			continue
 		}

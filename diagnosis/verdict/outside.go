@@ -10,20 +10,20 @@ import (
 
 // beyond is the failing instruction's access, if it lies outside of the array that its
 // code means.
-func (w *work) beyond() *staticscan.Outside {
-	if w.Blame == nil || w.Blame.Role == "" || w.Case.Failure.Fault == nil {
+func beyond(c *evidence.Case, b *staticscan.Blame) *staticscan.Outside {
+	if b == nil || b.Role == "" || c.Failure.Fault == nil {
 		return nil
 	}
-	return w.Blame.Beyond
+	return b.Beyond
 }
 
 // readOutside is the read outside of an array that the failing instruction's bad value
 // came by; nil: there is none.
-func (w *work) readOutside() *staticscan.Outside {
-	if w.Blame == nil || w.Blame.Role == "" || w.Case.Failure.Fault == nil {
+func readOutside(c *evidence.Case, b *staticscan.Blame) *staticscan.Outside {
+	if b == nil || b.Role == "" || c.Failure.Fault == nil {
 		return nil
 	}
-	return w.Blame.Outside
+	return b.Outside
 }
 
 // indexVictim is the memory that the index of an access came from; ok is false if it was
@@ -36,7 +36,7 @@ func (c *chain) indexVictim(o *staticscan.Outside) (v victim, ok bool) {
 	}
 	v = victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
 	if !isName(v.name) {
-		v.name = c.nameOf(v.start)
+		v.name = nameOf(c.Process, c.Object, v.start)
 	}
 	if b.CellHolds {
 		value := uint64(*b.Value)
@@ -90,7 +90,7 @@ func (c *chain) outsideCause() *evidence.Cause {
 	if c.outside.Index.Pointer != "" {
 		out.Variable = c.outside.Index.Pointer
 	}
-	if c.outside == c.beyond() {
+	if c.outside == beyond(c.Case, c.Blame) {
 		out.Open = evidence.OpenOrigin // the failure itself says as much; what made the index is not known
 	}
 	text := "no element is stored there"

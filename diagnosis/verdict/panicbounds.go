@@ -15,18 +15,18 @@ import (
 const boundsPanic = "core::panicking::panic_bounds_check"
 
 // panicked reports whether the failure is a panic of Rust's, reported or with a core.
-func (w *work) panicked() bool {
-	return w.Case.Failure.Kind == evidence.RustPanic || w.rustReport() != nil
+func panicked(c *evidence.Case) bool {
+	return c.Failure.Kind == evidence.RustPanic || rustReport(c) != nil
 }
 
 // tracedBounds tells where the index came from with which a program panicked, and where the length did. It reports false if the program did not,
 // or a trace does not show it.
 func (w *work) tracedBounds() bool {
-	if !w.panicked() {
+	if !panicked(w.Case) {
 		return false
 	}
 	x, thread := w.exact, w.exact.failing()
-	if m := w.rustReport(); m != nil {
+	if m := rustReport(w.Case); m != nil {
 		x, thread = x.until(m.Moment), m.Moment.Thread
 		if err := x.tracing(w.ctx, w.Image, w.say, (*tracing).before); err != nil {
 			return false

@@ -125,7 +125,7 @@ func (w *work) reaching() *reach {
 	r.once.Do(func() {
 		r.pc, r.name = w.failedAt()
 		r.thread = w.rec.Manifest.Outcome.Thread
-		r.atEnd, r.tested = r.pc == 0 && behindMain(w.Process) || w.hangs(), w.testedRegister(r.pc)
+		r.atEnd, r.tested = r.pc == 0 && behindMain(w.Process) || hangs(w.Case, w.rec), w.testedRegister(r.pc)
 		r.again = w.refaults(r.pc)
 		var list []eventlog.HandledSignal
 		if list, r.handledErr = w.rec.Log.Handled(r.thread); len(list) > 0 {
@@ -174,7 +174,7 @@ func (w *work) failedAt() (evidence.Addr, string) {
 	if calls := in.Frames[own].Calls; len(calls) > 0 {
 		name = siteText(&calls[0].Site)
 	}
-	if !w.gaveUp() && !w.smashed() {
+	if !endedItself(w.Case) && !smashed(w.Case) {
 		if own == 0 {
 			return in.Frames[0].PC(), name
 		}
@@ -182,7 +182,7 @@ func (w *work) failedAt() (evidence.Addr, string) {
 			return call.PC, name
 		}
 	}
-	if pc := w.lastCondition(in, own); pc != 0 && w.gaveUp() {
+	if pc := w.lastCondition(in, own); pc != 0 && endedItself(w.Case) {
 		return pc, name
 	}
 	if s, ok := w.Process.SymbolAt(at); ok {
@@ -193,8 +193,8 @@ func (w *work) failedAt() (evidence.Addr, string) {
 
 // hangs reports that the recorded run failed by going no further. The call that a thread waits in is
 // not what a good run has to come to.
-func (w *work) hangs() bool {
-	return w.Case.Failure.Kind == evidence.Deadlock || w.rec.Manifest.Outcome.Stuck != ""
+func hangs(c *evidence.Case, rec *record.Recording) bool {
+	return c.Failure.Kind == evidence.Deadlock || rec.Manifest.Outcome.Stuck != ""
 }
 
 // behindMain reports that the failing thread had none of the program's own code on its stack.
@@ -220,9 +220,9 @@ func (w *work) testedRegister(pc evidence.Addr) image.Register {
 
 // smashed reports that the failure was found at the end of a function, by its stack
 // guard.
-func (w *work) smashed() bool {
-	for i := range w.Case.Findings {
-		if w.Case.Findings[i].Kind == evidence.FindingStackGuard {
+func smashed(c *evidence.Case) bool {
+	for i := range c.Findings {
+		if c.Findings[i].Kind == evidence.FindingStackGuard {
 			return true
 		}
 	}

@@ -254,7 +254,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 		if b.Cell != nil {
 			name := b.CellName
 			if !isName(name) {
-				name = c.nameOf(*b.Cell)
+				name = nameOf(c.Process, c.Object, *b.Cell)
 			}
 			value := out.value
 			out.cell = &victim{kind: evidence.CauseBadValue, name: name, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), value: &value}

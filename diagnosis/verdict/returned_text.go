@@ -39,7 +39,7 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 	case evidence.OriginCell:
 		name := g.Name
 		if !isName(name) {
-			name = c.nameOf(g.Cell)
+			name = nameOf(c.Process, c.Object, g.Cell)
 		}
 		out.how = fmt.Sprintf("returned %s, which it had from %s", valueText(out.value), name)
 		if k.ended(c, in, g, out) {

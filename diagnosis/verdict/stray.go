@@ -79,9 +79,9 @@ func (v *victim) places(log *evidence.AccessLog, thread uint32) []int {
 	return list
 }
 
-// gaveUp: the program itself ended the process, for a reason of its own.
-func (w *work) gaveUp() bool {
-	switch w.Case.Failure.Kind {
+// endedItself reports that the program itself ended the process, for a reason of its own.
+func endedItself(c *evidence.Case) bool {
+	switch c.Failure.Kind {
 	case evidence.Abort, evidence.AssertionFailure, evidence.ExitStatus, evidence.DeclaredFailure, evidence.CxxTerminate, evidence.RustPanic:
 		return true
 	}
@@ -90,7 +90,7 @@ func (w *work) gaveUp() bool {
 
 // lookedAt are the variables of one word that the failing code read.
 func (w *work) lookedAt() []victim {
-	if w.Case.Scan == nil || !w.gaveUp() {
+	if w.Case.Scan == nil || !endedItself(w.Case) {
 		return nil
 	}
 	var list []victim

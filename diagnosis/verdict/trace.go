@@ -102,7 +102,7 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 	}
 	there, errThere := watchtrace.NewAllocations(p)
 	for i, t := range targets {
-		o := w.objectOf(t)
+		o := objectOf(w.Process, w.Object, t)
 		switch _, onStack := w.stackPlaces[t.Name]; {
 		case onStack:
 		case o != nil && here != nil && errThere == nil:
@@ -132,11 +132,11 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 }
 
 // objectOf is the heap object that a target is in; nil: none.
-func (w *work) objectOf(t watchtrace.Target) *evidence.HeapObject {
-	if w.Object == nil || w.Process.ModuleAt(t.Addr) != nil {
+func objectOf(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject, t watchtrace.Target) *evidence.HeapObject {
+	if objects == nil || p.ModuleAt(t.Addr) != nil {
 		return nil
 	}
-	o := w.Object(t.Addr)
+	o := objects(t.Addr)
 	if o == nil || t.Addr < o.Addr || t.Addr >= o.Addr+evidence.Addr(o.Size) {
 		return nil
 	}

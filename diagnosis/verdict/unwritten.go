@@ -255,7 +255,7 @@ func (c *chain) textReplaced() []change {
 	var list []change
 	if start, text := argumentAt(c.Process, c.text); start != 0 {
 		for _, rec := range c.Passing {
-			if other := c.sameArgument(rec, text); other != "" {
+			if other := sameArgument(c.rec, rec, text); other != "" {
 				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: c.textEvent(start), options: textStored(start, other)})
 				break
 			}
@@ -285,8 +285,8 @@ func textStored(at evidence.Addr, text string) replay.FreeRequest {
 
 // sameArgument is what a passing run had in the place of an argument; empty if it had
 // none, the same, or one for which there is no room.
-func (w *work) sameArgument(rec *record.Recording, text string) string {
-	own, others := w.rec.Manifest.Program.Args, rec.Manifest.Program.Args
+func sameArgument(recorded, rec *record.Recording, text string) string {
+	own, others := recorded.Manifest.Program.Args, rec.Manifest.Program.Args
 	for i := 1; i < min(len(own), len(others)); i++ {
 		if string(own[i]) == text && string(others[i]) != text && len(others[i]) <= len(text) {
 			return string(others[i])
@@ -299,7 +299,7 @@ func (w *work) sameArgument(rec *record.Recording, text string) string {
 // store handed on.
 func (c *chain) givenCause() *evidence.Cause {
 	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
-	if c.gaveUp() {
+	if endedItself(c.Case) {
 		out.Open = evidence.OpenInput
 	}
 	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}

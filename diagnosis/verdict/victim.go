@@ -59,7 +59,7 @@ func (w *work) victims() []victim {
 		case !ok:
 		case f.Damage != nil:
 			list = append(list, victim{kind: kind, name: damagedName(f), start: f.Damage.Start, size: int(min(f.Damage.End-f.Damage.Start, 2*wordSize)), finding: f})
-		case w.onlyUsed(f):
+		case onlyUsed(w.Case, f):
 		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
 			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
@@ -70,7 +70,7 @@ func (w *work) victims() []victim {
 		return list
 	}
 	c := w.returnAddress()
-	if o := w.readOutside(); c == nil && o != nil {
+	if o := readOutside(w.Case, w.Blame); c == nil && o != nil {
 		c = &victim{kind: evidence.CauseBadValue, name: o.Array, outside: o}
 	}
 	if c == nil {
@@ -90,8 +90,8 @@ func (w *work) victims() []victim {
 
 // onlyUsed reports whether a finding is that the failing code used a freed object,
 // while it failed by something else: that may be for another reason.
-func (w *work) onlyUsed(f *evidence.Finding) bool {
-	return f.Kind == evidence.FindingUseAfterFree && f.Damage == nil && f.Object != nil && w.Case.Failure.Kind != evidence.UseAfterFree
+func onlyUsed(c *evidence.Case, f *evidence.Finding) bool {
+	return f.Kind == evidence.FindingUseAfterFree && f.Damage == nil && f.Object != nil && c.Failure.Kind != evidence.UseAfterFree
 }
 
 // uses are the freed objects that the failing code used, in a process that has no
@@ -101,13 +101,13 @@ func (w *work) uses() []victim {
 	for i := range w.Case.Findings {
 		f := &w.Case.Findings[i]
 		switch _, ok := findingKinds[f.Kind]; {
-		case w.onlyUsed(f):
+		case onlyUsed(w.Case, f):
 			list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f, use: true})
 		case ok:
 			return nil
 		}
 	}
-	if len(list) == 0 && w.gaveUp() {
+	if len(list) == 0 && endedItself(w.Case) {
 		return w.staleUses()
 	}
 	return list
@@ -193,7 +193,7 @@ func (w *work) cell() *victim {
 		}
 		v := &victim{kind: evidence.CauseBadValue, name: s.Name, typ: s.Type, start: s.Address, size: min(s.Size, wordSize)}
 		if !isName(v.name) {
-			v.name = w.nameOf(v.start)
+			v.name = nameOf(w.Process, w.Object, v.start)
 		}
 		if b := w.Blame; b != nil && b.Cell != nil && *b.Cell == s.Address && !b.CellHolds && b.Loaded.PC != 0 {
 			// The address may have been another one when the code read there.
@@ -333,7 +333,7 @@ func (w *work) victimOf(found read, name string, want *uint64) *victim {
 		v.name = found.name
 	}
 	if !isName(v.name) {
-		v.name = w.nameOf(v.start)
+		v.name = nameOf(w.Process, w.Object, v.start)
 	}
 	return v
 }
@@ -345,7 +345,7 @@ func (c *chain) cellOf(l *link) *victim {
 	known := func() *victim {
 		v := &victim{kind: evidence.CauseBadValue, name: st.CellName, typ: st.CellType, start: *st.Cell, size: max(1, min(st.CellSize, wordSize))}
 		if !isName(v.name) {
-			v.name = c.nameOf(v.start)
+			v.name = nameOf(c.Process, c.Object, v.start)
 		}
 		return v
 	}
@@ -396,16 +396,16 @@ func copied(st *staticscan.Store) bool { return st.Through != "" }
 
 // nameOf names memory by the heap object, or else by its address. The failing thread's errno has
 // its name.
-func (w *work) nameOf(addr evidence.Addr) string {
-	if thread := w.Process.FailingThread(); thread != nil {
-		if at, ok := errnoAddress(w.Process, thread); ok && at == addr {
+func nameOf(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject, addr evidence.Addr) string {
+	if thread := p.FailingThread(); thread != nil {
+		if at, ok := errnoAddress(p, thread); ok && at == addr {
 			return errnoName
 		}
 	}
-	if w.Object == nil {
+	if objects == nil {
 		return addr.String()
 	}
-	o := w.Object(addr)
+	o := objects(addr)
 	if o == nil || addr < o.Addr || o.Allocated == nil || o.Allocated.Site == nil {
 		return addr.String()
 	}
@@ -544,14 +544,14 @@ func (v *victim) concerns(log *evidence.AccessLog, a *evidence.Access) bool {
 }
 
 // resultVictim is what the failing instruction had from a call and from no memory.
-func (w *work) resultVictim(s *start) victim {
-	name := w.Case.Failure.Pointer
+func resultVictim(c *evidence.Case, b *staticscan.Blame, s *start) victim {
+	name := c.Failure.Pointer
 	switch {
-	case w.Case.Failure.Kind == evidence.RustPanic || w.rustReport() != nil:
+	case c.Failure.Kind == evidence.RustPanic || rustReport(c) != nil:
 		name = "the value that was unwrapped"
-	case w.Case.Failure.Kind == evidence.AssertionFailure:
+	case c.Failure.Kind == evidence.AssertionFailure:
 		name = "the value that was tested"
-	case w.Case.Failure.Kind == evidence.ExitStatus:
+	case c.Failure.Kind == evidence.ExitStatus:
 		name = "the value that decided the exit"
 	case !isName(name):
 		name = "the bad value"
@@ -560,7 +560,7 @@ func (w *work) resultVictim(s *start) victim {
 	if s != nil {
 		v.value = s.want
 	}
-	if b := w.Blame; b != nil && (b.Role == staticscan.RoleIndex || b.Role == staticscan.RoleDivisor) {
+	if b != nil && (b.Role == staticscan.RoleIndex || b.Role == staticscan.RoleDivisor) {
 		v.size = wordSize / 2
 	}
 	return v
