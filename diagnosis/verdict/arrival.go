@@ -46,7 +46,7 @@ var errPassed = errors.New("passed too often")
 
 // last is the Moment of the last arrival. Its Count is 0 if there was none.
 func (w *work) last(a arrivals) (evidence.Moment, error) {
-	return lastArrival(w.ctx, w.rec, w.Image, a)
+	return lastArrival(w.progress.ctx, w.rec, w.Image, a)
 }
 
 func lastArrival(ctx context.Context, rec *record.Recording, files image.Options, a arrivals) (found evidence.Moment, err error) {
@@ -94,7 +94,7 @@ func (w *work) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Pro
 		}
 		return replay.ErrEnough
 	}}
-	_, err := replay.Run(w.ctx, w.rec, replay.PlainRequest{Common: replay.Common{Image: w.Image, Hooks: []replay.Hook{hook}}})
+	_, err := replay.Run(w.progress.ctx, w.rec, replay.PlainRequest{Common: replay.Common{Image: w.Image, Hooks: []replay.Hook{hook}}})
 	return err
 }
 

@@ -52,7 +52,7 @@ func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 	err := cause.Prove(claim)
 	var unproved *evidence.UnprovedError
 	if errors.As(err, &unproved) {
-		w.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
 	}
 	return err == nil
 }
@@ -227,7 +227,7 @@ func (c *chain) heapChanges() []change {
 		edit.At = at
 		list = append(list, change{what: what, link: noLink, event: c.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
 	} else {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 	if c.made.seen.Site != nil {
 		each := evidence.Moment{Thread: c.made.call.thread, Ordinal: c.made.call.ordinal, PC: c.made.seen.Site.PC}
@@ -349,7 +349,7 @@ func (c *chain) valueReplaced() []change {
 	}
 	good, err := c.passingValue(c.Blame.Loaded.PC)
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 	if good == nil {
 		return nil
@@ -369,7 +369,7 @@ func (c *chain) valueReplaced() []change {
 	}
 	found, err := c.lastRead(c.Blame.Loaded.PC)
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 		return nil
 	}
 	if found.addr != c.victim.start || found.size != good.size {

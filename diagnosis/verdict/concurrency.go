@@ -74,7 +74,7 @@ func (w *work) races() (found []evidence.Cause, last *race, known int, err error
 		}
 		known = len(targets)
 		r, err := w.race(targets)
-		if err != nil && w.stopsBefore("accesses in a wider scope") {
+		if err != nil && w.progress.stopsBefore("accesses in a wider scope") {
 			break
 		}
 		if err != nil {
@@ -144,9 +144,9 @@ func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) 
 		return found, err
 	}
 	if stuck {
-		w.limit(evidence.Limit{Code: evidence.LimitPassingWaits})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitPassingWaits})
 	} else {
-		w.limit(evidence.Limit{Code: evidence.LimitPassingOrders})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitPassingOrders})
 	}
 	return causes, nil
 }
@@ -177,10 +177,10 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 		return nil, err
 	}
 	for _, l := range found.Limits {
-		w.limit(l)
+		w.progress.limit(l)
 	}
 	if _, rust := w.Process.SymbolNamed("rust_eh_personality"); rust {
-		w.limit(evidence.Limit{Code: evidence.LimitRustLocks})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitRustLocks})
 	}
 	return &race{work: w, failing: failing, passing: passing, found: found}, nil
 }
@@ -304,7 +304,7 @@ func (r *race) try() ([]evidence.Cause, error) {
 	refuted := map[string]int{} // by code
 	for i := range r.found.Candidates {
 		c := &r.found.Candidates[i]
-		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.stopsBefore("experiments") {
+		if len(tried) == mostTried || !c.Suspicious() && !c.Tentative() || r.progress.stopsBefore("experiments") {
 			break
 		}
 		// The first that is cured may be a consequence: who is first with one
@@ -413,7 +413,7 @@ func leadOf(cause *evidence.Cause, c *patterns.Candidate, seen int) {
 func (r *race) unsettled(t *tested) {
 	for i := range t.experiments {
 		if e := &t.experiments[i]; e.Undecided != "" {
-			r.limit(evidence.Limit{Code: evidence.LimitUndecidedOrder, Pattern: t.candidate.Pattern, Names: t.candidate.Variables,
+			r.progress.limit(evidence.Limit{Code: evidence.LimitUndecidedOrder, Pattern: t.candidate.Pattern, Names: t.candidate.Variables,
 				Place: r.placesText(t.candidate), Experiment: e.What, Reason: e.Undecided})
 			return
 		}
@@ -524,7 +524,7 @@ func (r *race) differences() {
 		}
 	}
 	for _, l := range d.Limits {
-		r.limit(l)
+		r.progress.limit(l)
 	}
 }
 

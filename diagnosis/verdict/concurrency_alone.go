@@ -23,14 +23,14 @@ import (
 // passing run may be what the failing one lacks.
 func (w *work) alone() (bool, error) {
 	if w.Case.Program.Threads > 1 {
-		return false, w.ctx.Err() // the core knows of threads that the log does not
+		return false, w.progress.ctx.Err() // the core knows of threads that the log does not
 	}
 	for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
 		if !aloneIn(rec) {
-			return false, w.ctx.Err()
+			return false, w.progress.ctx.Err()
 		}
 	}
-	return true, w.ctx.Err()
+	return true, w.progress.ctx.Err()
 }
 
 func aloneIn(rec *record.Recording) bool {

@@ -19,7 +19,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	out := evidence.Cause{Kind: r.kindOf(c), Variable: c.Variables[0], Experiments: t.experiments, Rivals: slices.Concat(t.along, t.rivals), Proof: evidence.Replayed}
 	if t.cured && !t.unconfirmed && !r.contradicted(t) && !r.detector(c) && !(len(c.Accesses) > 2 && c.Apart) {
 		if others := r.movedWith(c); len(others) > 0 {
-			r.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
+			r.progress.limit(evidence.Limit{Code: evidence.LimitHandlerWritesMore, Names: others})
 		} else {
 			r.prove(&out, c)
 		}
@@ -107,7 +107,7 @@ const otherInputs = "other memory"
 // apart reports whether a trace of the run shows that no value of a candidate's variables has a part in the failing check.
 func (r *race) apart(c *patterns.Candidate) bool {
 	f := &r.failing[c.Run]
-	if f.rec != r.exact.rec || r.exact.record(r.ctx, r.Image, r.say) != nil {
+	if f.rec != r.exact.rec || r.exact.record(r.progress.ctx, r.Image, r.progress.say) != nil {
 		return false
 	}
 	reached := r.exact.reached()
@@ -189,8 +189,8 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 	if len(indices) == 0 {
 		return nil, nil
 	}
-	list, err := t.plan.Details(r.ctx, t.log, indices)
-	if err := r.ctx.Err(); err != nil && !r.stopsBefore("stacks of accesses") {
+	list, err := t.plan.Details(r.progress.ctx, t.log, indices)
+	if err := r.progress.ctx.Err(); err != nil && !r.progress.stopsBefore("stacks of accesses") {
 		return nil, err
 	}
 	if err == nil && len(list) == len(indices) {
@@ -199,7 +199,7 @@ func (r *race) seen(t *traced, indices []int) ([]evidence.SeenAccess, error) {
 		}
 		return list, nil
 	}
-	r.limit(evidence.Limit{Code: evidence.LimitStacks, Subject: t.rec.Dir, Reason: err.Error()})
+	r.progress.limit(evidence.Limit{Code: evidence.LimitStacks, Subject: t.rec.Dir, Reason: err.Error()})
 	list = make([]evidence.SeenAccess, len(indices))
 	for j, i := range indices {
 		r.complete(&list[j], t.log, i)

@@ -42,7 +42,7 @@ func (x *comparison) other(c *patterns.Candidate, left *int) (*tested, error) {
 	if t := x.tried[c]; t != nil {
 		return t, nil
 	}
-	if *left--; *left < 0 || x.stopsBefore("experiments") {
+	if *left--; *left < 0 || x.progress.stopsBefore("experiments") {
 		return nil, nil
 	}
 	t, err := x.test(c)

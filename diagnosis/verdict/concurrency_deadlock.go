@@ -24,11 +24,11 @@ func (w *work) deadlocks() error {
 		}
 		links, err := waiters(w.rec, f)
 		if err != nil {
-			w.failedPart(err)
+			w.progress.failedPart(err)
 			continue
 		}
 		w.out.Causes = append(w.out.Causes, w.deadlock(f, links))
-		if err := w.ctx.Err(); err != nil {
+		if err := w.progress.ctx.Err(); err != nil {
 			return err
 		}
 	}
@@ -156,12 +156,12 @@ func (w *work) passingOrder(i *evidence.Interleaving) {
 	opts.LockOrder = true
 	plan, err := watchtrace.NewPlan(w.Passing[0], nil, opts)
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 		return
 	}
-	log, err := plan.Trace(w.ctx)
+	log, err := plan.Trace(w.progress.ctx)
 	if err != nil {
-		w.limit(evidence.Limit{Code: evidence.LimitLockOrders, Subject: w.Passing[0].Dir, Reason: err.Error()})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitLockOrders, Subject: w.Passing[0].Dir, Reason: err.Error()})
 		return
 	}
 	w.covered(log)
@@ -195,7 +195,7 @@ func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
 	out.Experiments = append(out.Experiments, again)
 	schedule, err := w.rec.Log.Schedule()
 	if len(schedule) == 0 {
-		w.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
 		return
 	}
 	for n := range ring {

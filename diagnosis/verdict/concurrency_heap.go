@@ -147,11 +147,11 @@ func (w *work) allocated() []watchtrace.Target {
 	}
 	objects, err := heap.Own()
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 		return nil
 	}
 	if n := len(objects); n > mostObjects {
-		w.limit(evidence.Limit{Code: evidence.LimitHeapObjects, Count: mostObjects, Of: uint64(n)})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitHeapObjects, Count: mostObjects, Of: uint64(n)})
 		objects = objects[:mostObjects]
 	}
 	var list []watchtrace.Target

@@ -62,7 +62,7 @@ func (w *work) stackParts() []watchtrace.Target {
 	}
 	frames, err := outermostFrames(w.Process, w.rec)
 	if err != nil {
-		w.limit(evidence.Limit{Code: evidence.LimitStackVariables, Reason: err.Error()})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitStackVariables, Reason: err.Error()})
 		return nil
 	}
 	var list []watchtrace.Target
@@ -73,7 +73,7 @@ func (w *work) stackParts() []watchtrace.Target {
 		}
 		variables := w.sharedVariables(frames, f)
 		if len(variables) > left {
-			w.limit(evidence.Limit{Code: evidence.LimitManyStackVariables, Count: mostVariables})
+			w.progress.limit(evidence.Limit{Code: evidence.LimitManyStackVariables, Count: mostVariables})
 		}
 		if variables = variables[:min(len(variables), left)]; len(variables) == 0 {
 			continue

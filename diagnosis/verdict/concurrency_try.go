@@ -37,7 +37,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		return t, r.halted()
 	}
 	if !r.asLogged(c) {
-		r.limit(evidence.Limit{Code: evidence.LimitContradictedOrder, Pattern: c.Pattern, Names: c.Variables, Place: r.placesText(c)})
+		r.progress.limit(evidence.Limit{Code: evidence.LimitContradictedOrder, Pattern: c.Pattern, Names: c.Variables, Place: r.placesText(c)})
 		t.unlogged = true
 		return t, r.halted()
 	}
@@ -58,7 +58,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		if r.judge(t, o, e); t.cures > cures {
 			helped = append(helped, o)
 		}
-		if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
+		if err := r.progress.ctx.Err(); err != nil && !r.progress.stopsBefore("experiments") {
 			return nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (r *race) recordedAgain() *evidence.Experiment {
 
 // halted is why the search cannot continue, other than by its bound of time.
 func (r *race) halted() error {
-	if err := r.ctx.Err(); err != nil && !r.stopsBefore("experiments") {
+	if err := r.progress.ctx.Err(); err != nil && !r.progress.stopsBefore("experiments") {
 		return err
 	}
 	return nil

@@ -93,8 +93,8 @@ func (w *work) lastPassed(list []evidence.Addr) (last evidence.Addr) {
 			return nil
 		}})
 	}
-	if _, err := replay.Run(w.ctx, w.rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: breaks}); err != nil {
-		w.failedPart(err)
+	if _, err := replay.Run(w.progress.ctx, w.rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: breaks}); err != nil {
+		w.progress.failedPart(err)
 		return 0
 	}
 	return last

@@ -67,9 +67,9 @@ func (w *work) decidedBefore(c *chain) {
 		if err != nil || m.Count == 0 {
 			continue
 		}
-		made, err := w.exact.again(w.ctx, w.Image, w.say, m)
+		made, err := w.exact.again(w.progress.ctx, w.Image, w.progress.say, m)
 		if err != nil {
-			w.failedPart(err)
+			w.progress.failedPart(err)
 		}
 		if !made {
 			return
@@ -85,7 +85,7 @@ func (w *work) decidedBroken() bool {
 	if !endedItself(w.Case) {
 		return false
 	}
-	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
 		return false
 	}
 	r := w.exact.reasons()

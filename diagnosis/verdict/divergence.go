@@ -26,7 +26,7 @@ func (w *work) divergences() error {
 	if len(w.Passing) == 0 || !endedItself(w.Case) || proved(w.out.Causes) {
 		return nil
 	}
-	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
 		return errNoBranches
 	}
 	r := w.exact.reasons()
@@ -69,7 +69,7 @@ func (w *work) diverged(d *evidence.Divergence) bool {
 
 func (w *work) branchesOfRuns(kind string, runs []*record.Recording, points branchPoints) (list []*delta.Branches, err error) {
 	for i, rec := range runs[:min(len(runs), mostBranchRuns)] {
-		w.say("branches of %s run %d of %d", kind, i+1, len(runs))
+		w.progress.say("branches of %s run %d of %d", kind, i+1, len(runs))
 		b, err := w.branchesOf(rec, points)
 		if err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ func (w *work) branchesOf(rec *record.Recording, points branchPoints) (*delta.Br
 	out := delta.NewBranches()
 	for range mostBranchRounds {
 		look := &branchLook{points: open, out: out}
-		_, err := replay.Run(w.ctx, rec, replay.ProbeRequest{Common: replay.Common{Image: w.Image, Unnamed: true}, Probing: replay.Probing{At: look.places(), Begin: look.begin, OnArrival: look.arrived}})
+		_, err := replay.Run(w.progress.ctx, rec, replay.ProbeRequest{Common: replay.Common{Image: w.Image, Unnamed: true}, Probing: replay.Probing{At: look.places(), Begin: look.begin, OnArrival: look.arrived}})
 		if err != nil {
 			return nil, err
 		}

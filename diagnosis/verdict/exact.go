@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -448,16 +447,12 @@ func (w *work) search(v victim, from beginning, found *followed) (*chain, error)
 		return c, c.follow(from)
 	}
 	bound := mostSearched
-	if end, limited := w.ctx.Deadline(); limited {
+	if end, limited := w.progress.ctx.Deadline(); limited {
 		bound = min(bound, time.Until(end)*2/3)
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, bound)
-	defer cancel()
-	bounded := *w
-	bounded.ctx, c.work = ctx, &bounded
+	end := w.progress.within(bound)
 	err := c.follow(from)
-	c.work = w
-	if err != nil && ctx.Err() != nil && w.ended() == nil {
+	if over := end(); err != nil && over && w.progress.ended() == nil {
 		return nil, nil
 	}
 	return c, err
@@ -483,12 +478,12 @@ func (w *work) followed(v *victim) *followed {
 	if v.use && v.way == nil || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
 		return nil
 	}
-	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil && !errors.Is(err, errLong) {
+	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil && !errors.Is(err, errLong) {
 		return nil
 	}
 	way := w.exact.way(v)
 	if endsBefore(way) && (v.finding == nil || v.finding.Damage == nil) {
-		if begun := w.exact.runaway(w.ctx, w.Image, w.say); begun != nil {
+		if begun := w.exact.runaway(w.progress.ctx, w.Image, w.progress.say); begun != nil {
 			way = begun
 		}
 	}

@@ -40,7 +40,7 @@ func (w *work) statusStart() *start {
 		return nil
 	})
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 	}
 	return s
 }

@@ -159,14 +159,14 @@ func (w *work) repeat(what string, expect bool, try func() trial) evidence.Exper
 		return e
 	}
 	for range w.Replays {
-		if w.stopsBefore("experiments") {
-			e.Undecided = w.ended().Error()
+		if w.progress.stopsBefore("experiments") {
+			e.Undecided = w.progress.ended().Error()
 			break
 		}
-		w.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
+		w.progress.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
 		t := try()
-		if t.undecided != "" && w.stopsBefore("experiments") {
-			e.Undecided = w.ended().Error()
+		if t.undecided != "" && w.progress.stopsBefore("experiments") {
+			e.Undecided = w.progress.ended().Error()
 			break
 		}
 		e.Runs++
@@ -200,7 +200,7 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 		opts.Carried = nil // what they know has the kernel's ids of threads
 	}
 	opts.Breaks = append(seen, opts.Breaks...)
-	result, err := replay.Run(w.ctx, rec, opts)
+	result, err := replay.Run(w.progress.ctx, rec, opts)
 	if result != nil {
 		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
 		if result.Left != nil {

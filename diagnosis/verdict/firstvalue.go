@@ -24,7 +24,7 @@ func (c *chain) firstValue(l *link) bool {
 	}
 	first, err := c.unsetBefore(l, owner)
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 		return true
 	}
 	return first

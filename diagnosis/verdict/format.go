@@ -20,7 +20,7 @@ func (w *work) unpassed() bool {
 	if taken == 0 {
 		return false
 	}
-	if err := x.record(w.ctx, w.Image, w.say); err != nil || x.last() < 0 {
+	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil || x.last() < 0 {
 		return false
 	}
 	call, missing := provenance.Unpassed(x.trace, x.program, x.last(), f.Argument+1, f.Argument+taken)

@@ -109,7 +109,7 @@ func (w *work) reportingFrames(m *evidence.Message) *inFrames {
 		return nil
 	})
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 	}
 	return f
 }
@@ -220,7 +220,7 @@ func (f *inFrames) course(c *chain, k int) (*staticscan.Course, arrivals, error)
 	w := &replay.Walk{At: at, Most: mostWalked,
 		On:   func(s *replay.Stopped, _ int, regs *image.Registers) error { return way.Take(s, regs) },
 		Done: func(*replay.Stopped, *image.Registers) error { return &replay.WalkError{Reason: "it returned"} }}
-	_, err = replay.Run(c.ctx, c.rec, replay.WalkRequest{Common: replay.Common{Image: c.Image}, Walk: *w})
+	_, err = replay.Run(c.progress.ctx, c.rec, replay.WalkRequest{Common: replay.Common{Image: c.Image}, Walk: *w})
 	var walk *replay.WalkError
 	var moment *replay.MomentError
 	if len(way.Steps) == 0 || err != nil && !errors.As(err, &walk) && !errors.As(err, &moment) {

@@ -45,7 +45,7 @@ func (c *chain) lastOf(rec *record.Recording, pc evidence.Addr, bad *uint64, loo
 		}
 		return err
 	}}
-	_, err = replay.Run(c.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: c.Image}, Breaks: []replay.Break{at}})
+	_, err = replay.Run(c.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: c.Image}, Breaks: []replay.Break{at}})
 	return found, err
 }
 
@@ -110,7 +110,7 @@ func (c *chain) otherStored(l *link) []change {
 	}
 	good, err := c.passingStore(l)
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 	if good == nil || !c.usable(good) {
 		return nil

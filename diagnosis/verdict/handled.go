@@ -234,7 +234,7 @@ func (w *work) sameHandled(tid int, f *handledFaults) (same bool, undecided stri
 // is the process at its end.
 func WithoutFault(ctx context.Context, in Input, at *eventlog.HandledSignal) []evidence.Experiment {
 	w := newWork(ctx, in)
-	defer w.bound()()
+	defer w.progress.bound(w.Time, w.Spent)()
 	w.faults.once.Do(func() {})  // those of faults are what is changed
 	w.reached.once.Do(func() {}) // it came to the fault, which is as far as matters
 	list := []evidence.Experiment{w.experiment("the recorded run again", w.rec, replay.FreeRequest{}, true)}

@@ -25,10 +25,10 @@ func (w *work) heldLocks() error {
 		}
 		taken, err := w.lockTaken(e.Object, uint32(e.Owner.Recorded))
 		switch {
-		case w.ctx.Err() != nil:
-			return w.ctx.Err()
+		case w.progress.ctx.Err() != nil:
+			return w.progress.ctx.Err()
 		case err != nil:
-			w.failedPart(fmt.Errorf("where %s was taken is not known: %w", edgeName(e), err))
+			w.progress.failedPart(fmt.Errorf("where %s was taken is not known: %w", edgeName(e), err))
 		case taken != nil:
 			w.out.Causes = append(w.out.Causes, w.heldLock(f, taken))
 		}
@@ -85,7 +85,7 @@ var (
 // such call was seen.
 func (w *work) lockTaken(lock evidence.Addr, thread uint32) (*lockCall, error) {
 	s := lockSearch{lock: lock, thread: thread}
-	w.say("replay for the calls that take %v", lock)
+	w.progress.say("replay for the calls that take %v", lock)
 	opts := replay.FreeRequest{Common: replay.Common{Image: w.Image}}
 	for _, x := range []struct {
 		names []string
@@ -99,7 +99,7 @@ func (w *work) lockTaken(lock evidence.Addr, thread uint32) (*lockCall, error) {
 			opts.Breaks = append(opts.Breaks, replay.Break{PC: pc, Do: x.do})
 		}
 	}
-	if err := callsSeen(replay.Run(w.ctx, w.rec, opts)); err != nil {
+	if err := callsSeen(replay.Run(w.progress.ctx, w.rec, opts)); err != nil {
 		return nil, err
 	}
 	if len(s.held) == 0 {

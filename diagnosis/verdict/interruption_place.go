@@ -298,7 +298,7 @@ func (x *interruption) returns(i, first, most int) []returning {
 
 // physical are the frames of the stack at an access of the list.
 func (x *interruption) physical(i int) ([]evidence.Frame, error) {
-	seen, err := x.run.plan.Details(x.ctx, x.run.log, []int{x.list[i]})
+	seen, err := x.run.plan.Details(x.progress.ctx, x.run.log, []int{x.list[i]})
 	if err != nil {
 		return nil, err
 	}

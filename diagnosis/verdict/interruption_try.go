@@ -81,7 +81,7 @@ func (x *interruption) earliest() (n int, list []evidence.Experiment, what effec
 		if i == 0 {
 			list, what = append(list, e), did
 		}
-		if x.stopsBefore("experiments") {
+		if x.progress.stopsBefore("experiments") {
 			break
 		}
 	}
@@ -140,7 +140,7 @@ func (x *interruption) latest(first int) (list []evidence.Experiment, m *moved, 
 		if did == effectFailed || len(list) == 0 {
 			list, what = append(list[:0], e), max(what, did)
 		}
-		if x.stopsBefore("experiments") {
+		if x.progress.stopsBefore("experiments") {
 			break
 		}
 	}

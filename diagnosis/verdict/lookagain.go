@@ -26,7 +26,7 @@ func (c *chain) confirm(v *victim, made *link) {
 	}
 	look, err := c.lookAgain(v, made)
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 	stored, earlier := true, false
 	if look != nil {
@@ -36,7 +36,7 @@ func (c *chain) confirm(v *victim, made *link) {
 		return
 	}
 	if earlier && look.sure {
-		c.limit(evidence.Limit{Code: evidence.LimitContradicted, Names: []string{v.name}, Addr: v.start})
+		c.progress.limit(evidence.Limit{Code: evidence.LimitContradicted, Names: []string{v.name}, Addr: v.start})
 	}
 	c.retract(v)
 }

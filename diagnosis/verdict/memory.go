@@ -66,7 +66,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		if i == most {
 			break
 		}
-		if w.stopsBefore("the way back from " + v.name) {
+		if w.progress.stopsBefore("the way back from " + v.name) {
 			break
 		}
 		found := w.followed(&v)
@@ -90,8 +90,8 @@ func (w *work) back(victims []victim, from beginning) error {
 		case c == nil && err == nil:
 			w.out.Causes = append(w.out.Causes, *found.cause)
 			continue
-		case err != nil && w.stopsBefore("the way back from "+v.name):
-			c.end, c.open = w.ended().Error(), evidence.OpenTime
+		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
+			c.end, c.open = w.progress.ended().Error(), evidence.OpenTime
 		case err != nil:
 			return err
 		}
@@ -548,14 +548,14 @@ func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, i
 	if index < 0 {
 		return nil, nil
 	}
-	seen, err := plan.Details(c.ctx, log, []int{index})
+	seen, err := plan.Details(c.progress.ctx, log, []int{index})
 	if err != nil {
 		return nil, err
 	}
 	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
 	l.hits = v.hits(log, index)
 	l.idle = l.access.Old == l.access.New && len(l.hits) == 1
-	err = plan.Visit(c.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
+	err = plan.Visit(c.progress.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
 			return err
@@ -576,7 +576,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	l.frames = in.Frames
 	if l.access.By == evidence.ByHeap {
 		if err := c.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
-			c.failedPart(err) // else it may be the engine's, before the program began
+			c.progress.failedPart(err) // else it may be the engine's, before the program began
 		}
 		if l.call != nil {
 			l.seen.Call, l.seen.Old, l.seen.New = l.call.name, "", "" // what it fills in says nothing
@@ -593,7 +593,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 		l.store, err = staticscan.Stored(staticscan.AtStore(in, hit.PC), at, staticscan.OriginOptions{Before: &staticscan.Overwritten{Addr: word, Data: was}})
 	}
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 	if len(allocators[libraryName(l.store.Through)]) > 0 {
 		// What it clears is what it hands out.

@@ -39,7 +39,7 @@ func (w *work) mistyped() bool {
 	if len(mistyped) == 0 {
 		return false // without a trace, which takes long
 	}
-	if err := x.record(w.ctx, w.Image, w.say); err != nil || !x.failed() {
+	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil || !x.failed() {
 		return false
 	}
 	last := x.last()

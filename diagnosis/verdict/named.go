@@ -41,7 +41,7 @@ var misnamed = map[unix.Errno]bool{unix.ENOENT: true, unix.ENOTDIR: true, unix.E
 // It made none where the name is its own from the start, or one that it was given as it is. Without a trace of the call nothing is
 // reported.
 func (c *chain) composed(f *calledFunction) bool {
-	if err := c.exact.record(c.ctx, c.Image, c.say); err != nil || c.exact.trace == nil {
+	if err := c.exact.record(c.progress.ctx, c.Image, c.progress.say); err != nil || c.exact.trace == nil {
 		return false
 	}
 	t := c.exact.trace

@@ -28,10 +28,10 @@ func (w *work) tracedBounds() bool {
 	x, thread := w.exact, w.exact.failing()
 	if m := rustReport(w.Case); m != nil {
 		x, thread = x.until(m.Moment), m.Moment.Thread
-		if err := x.tracing(w.ctx, w.Image, w.say, (*tracing).before); err != nil {
+		if err := x.tracing(w.progress.ctx, w.Image, w.progress.say, (*tracing).before); err != nil {
 			return false
 		}
-	} else if x.record(w.ctx, w.Image, w.say) != nil {
+	} else if x.record(w.progress.ctx, w.Image, w.progress.say) != nil {
 		return false
 	}
 	n := x.boundsCall(thread)

@@ -358,6 +358,6 @@ func (w *work) countPassing() {
 }
 
 func (w *work) countIn(rec *record.Recording) (seen arrived, err error) {
-	_, err = replay.Run(w.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached}, nil)}})
+	_, err = replay.Run(w.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached}, nil)}})
 	return seen, err
 }

@@ -154,9 +154,9 @@ func (c *chain) limitReturned(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &walk), errors.As(err, &moment):
-		c.limit(evidence.Limit{Code: evidence.LimitReturnedValue, Reason: err.Error()})
+		c.progress.limit(evidence.Limit{Code: evidence.LimitReturnedValue, Reason: err.Error()})
 	default:
-		c.failedPart(err)
+		c.progress.failedPart(err)
 	}
 }
 
@@ -222,7 +222,7 @@ func (k *walk) along(c *chain) (*returned, error) {
 	if !x.call.library {
 		w := &replay.Walk{At: k.at, Into: k.into, Most: mostWalked, Over: x.over, On: x.on,
 			Done: func(s *replay.Stopped, regs *image.Registers) error { return k.judge(c, x, s, regs, out) }}
-		_, err := replay.Run(c.ctx, c.rec, replay.WalkRequest{Common: replay.Common{Image: c.Image}, Walk: *w})
+		_, err := replay.Run(c.progress.ctx, c.rec, replay.WalkRequest{Common: replay.Common{Image: c.Image}, Walk: *w})
 		if err != nil && !x.call.library {
 			return nil, err
 		}

@@ -33,7 +33,7 @@ func (c *chain) replaced(r *returned) []change {
 	}
 	at, err := c.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: 2 * farEvents, before: a.before, is: a.is})
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 		return nil
 	}
 	if at.Count == 0 {
@@ -92,7 +92,7 @@ func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
 			return false
 		}})
 		if err != nil {
-			c.failedPart(err)
+			c.progress.failedPart(err)
 		}
 	}
 	return found
@@ -132,7 +132,7 @@ func (c *chain) passingResults(back evidence.Addr, bad uint64) []uint64 {
 			return false
 		}})
 		if err != nil {
-			c.failedPart(err)
+			c.progress.failedPart(err)
 		}
 		if len(found) > 0 {
 			break

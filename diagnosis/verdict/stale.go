@@ -24,7 +24,7 @@ func (c *chain) stale(x *change) bool {
 	}
 	_, log, err := c.traceAll(c.rec, targets, c.options("the pointer by which "+where(&l.seen)+" stores"))
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 		return false
 	}
 	return freedSince(log, &l.access)

@@ -32,7 +32,7 @@ func (w *work) stray() error {
 	for i := range victims {
 		v := &victims[i]
 		for _, index := range v.places(t.log, w.rec.Manifest.Outcome.Thread) {
-			if w.stopsBefore("stores to " + v.name) {
+			if w.progress.stopsBefore("stores to " + v.name) {
 				return nil
 			}
 			c := &chain{work: w, victim: *v}

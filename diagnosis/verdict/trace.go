@@ -70,7 +70,7 @@ func (w *work) traceAll(rec *record.Recording, targets []watchtrace.Target, opts
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := plan.Trace(w.ctx)
+	log, err := plan.Trace(w.progress.ctx)
 	if err != nil {
 		return plan, nil, err
 	}
@@ -91,7 +91,7 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 	}
 	p, err := image.OpenCore(path, w.Image)
 	if err != nil {
-		w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Subject: rec.Dir, Reason: err.Error()})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitFailedPart, Subject: rec.Dir, Reason: err.Error()})
 		w.placeOnStacks(list, rec, nil, err)
 		return list
 	}

@@ -197,7 +197,7 @@ func (c *chain) seenWhole() bool {
 		}
 	}
 	c.out.Coverage.Passes++
-	result, err := replay.Run(c.ctx, c.rec, replay.PlainRequest{Common: replay.Common{Image: c.Image}, Verify: true})
+	result, err := replay.Run(c.progress.ctx, c.rec, replay.PlainRequest{Common: replay.Common{Image: c.Image}, Verify: true})
 	return err == nil && result.Comparison != nil && result.Comparison.Identical()
 }
 

@@ -136,28 +136,22 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 		return nil, err
 	}
 	w := newWork(ctx, in)
-	defer w.bound()()
+	defer w.progress.bound(w.Time, w.Spent)()
 	started := time.Now()
 	for _, part := range []struct {
 		name string
 		run  func() error
 	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}, {"branches of passing runs", w.divergences}} {
-		if w.stopsBefore(part.name) {
+		if w.progress.stopsBefore(part.name) {
 			continue
 		}
-		if err := part.run(); err != nil && !w.stopsBefore(part.name) {
-			w.failedPart(err)
+		if err := part.run(); err != nil && !w.progress.stopsBefore(part.name) {
+			w.progress.failedPart(err)
 		}
 	}
-	if len(*w.undone) > 0 {
-		l := evidence.Limit{Code: evidence.LimitInterrupted, Names: *w.undone}
-		if w.ended() == errTime {
-			l.Code, l.Time = evidence.LimitTime, w.Time.String()
-		}
-		w.limit(l)
-	}
+	w.progress.limitUndone(w.Time)
 	w.asRecorded()
-	w.out.Interrupted = w.ended() == errInterrupted
+	w.out.Interrupted = w.progress.ended() == errInterrupted
 	w.fromOrigin()
 	w.leadOfConditions()
 	w.rank()
@@ -175,13 +169,13 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 func (w *work) asRecorded() {
 	e := w.baselines[replayOf{w.rec, w.rec}]
 	switch {
-	case e.Runs > 0 && e.Failed == 0 && (e.Undecided == "" || w.ended() != errInterrupted): // which ends the replay's process as well
-		w.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
+	case e.Runs > 0 && e.Failed == 0 && (e.Undecided == "" || w.progress.ended() != errInterrupted): // which ends the replay's process as well
+		w.progress.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
 		fromReplay := func(c evidence.Cause) bool { return c.Proof != evidence.FromCore }
 		w.out.Causes = slices.DeleteFunc(w.out.Causes, fromReplay)
 		w.asides = slices.DeleteFunc(w.asides, fromReplay)
 	case w.reached.otherInputs != "":
-		w.limit(evidence.Limit{Code: evidence.LimitSimilarFailure, Severe: true, Names: []string{w.reached.otherInputs}})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitSimilarFailure, Severe: true, Names: []string{w.reached.otherInputs}})
 	}
 }
 
@@ -193,28 +187,17 @@ func newWork(ctx context.Context, in Input) *work {
 	if in.Replays <= 0 {
 		in.Replays = DefaultReplays
 	}
-	return &work{ctx: ctx, Input: in, rec: in.Failing[0], undone: new([]string), reached: new(reach), baselines: map[replayOf]evidence.Experiment{}, faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in),
-		out: &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}}
-}
-
-// bound ends the work's context when its time is used up.
-func (w *work) bound() context.CancelFunc {
-	if w.Time <= 0 {
-		return func() {}
-	}
-	ctx, cancel := context.WithTimeoutCause(w.ctx, w.Time-w.Spent, errTime)
-	w.ctx = ctx
-	return cancel
+	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
+	return &work{progress: &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}, Input: in, rec: in.Failing[0], out: out, reached: new(reach), baselines: map[replayOf]evidence.Experiment{},
+		faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 }
 
 // work is one diagnosis.
 type work struct {
 	Input
-	ctx context.Context
-	rec *record.Recording
-	out *evidence.Diagnosis
-	// undone is what was not done any more when ctx had ended.
-	undone *[]string
+	progress *progress
+	rec      *record.Recording
+	out      *evidence.Diagnosis
 	// reached and faults are shared by all copies of the work.
 	reached *reach
 	faults  *faultHandlers
@@ -236,53 +219,10 @@ type work struct {
 	exact *exact
 }
 
-func (w *work) say(format string, args ...any) {
-	if w.Progress != nil {
-		w.Progress(fmt.Sprintf(format, args...))
-	}
-}
-
-func (w *work) limit(l evidence.Limit) {
-	w.out.Coverage.Limits = evidence.AddLimit(w.out.Coverage.Limits, l)
-}
-
-// failedPart notes that a part of the diagnosis was not done, because of an error.
-func (w *work) failedPart(err error) {
-	w.limit(evidence.Limit{Code: evidence.LimitFailedPart, Reason: err.Error()})
-}
-
-// Why no more is done.
-var (
-	errTime        = errors.New("the time was used up")
-	errInterrupted = errors.New("it was interrupted")
-)
-
-// ended is why no more is to be done: errTime or errInterrupted; nil if there is more.
-func (w *work) ended() error {
-	switch {
-	case w.ctx.Err() == nil:
-		return nil
-	case errors.Is(context.Cause(w.ctx), errTime):
-		return errTime
-	}
-	return errInterrupted
-}
-
-// stopsBefore reports whether no more is to be done, and notes what is not done for that.
-func (w *work) stopsBefore(what string) bool {
-	if w.ended() == nil {
-		return false
-	}
-	if !slices.Contains(*w.undone, what) {
-		*w.undone = append(*w.undone, what)
-	}
-	return true
-}
-
 // options are those of the passes over a recording.
 func (w *work) options(what string) watchtrace.Options {
 	return watchtrace.Options{Image: w.Image, Hits: w.Hits, Progress: func(p watchtrace.Progress) {
-		w.say("%s: pass %d of %d, %d accesses", what, min(p.Done+1, p.Passes), p.Passes, p.Hits)
+		w.progress.say("%s: pass %d of %d, %d accesses", what, min(p.Done+1, p.Passes), p.Passes, p.Hits)
 	}}
 }
 
@@ -300,7 +240,7 @@ func (w *work) covered(log *evidence.AccessLog) {
 	c.Lost += log.Coverage.Lost
 	c.Backend = log.Coverage.Backend
 	for _, l := range log.Coverage.Limits {
-		w.limit(l)
+		w.progress.limit(l)
 	}
 }
 

@@ -115,7 +115,7 @@ func (w *work) uses() []victim {
 
 // staleUses are the freed objects that a trace shows the failing thread to use.
 func (w *work) staleUses() (list []victim) {
-	if err := w.exact.record(w.ctx, w.Image, w.say); err != nil {
+	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
 		return nil
 	}
 	for _, way := range w.exact.stale() {
@@ -253,7 +253,7 @@ func (w *work) convertedText() *victim {
 	}
 	text, err := w.lastArgument(last.Site.PC)
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 		return nil
 	}
 	return textOf(last.Symbol, text)
@@ -293,7 +293,7 @@ func (c *chain) convertedBy(l *link) *victim {
 		text, err = c.firstArgument(at)
 	}
 	if err != nil {
-		c.failedPart(err)
+		c.progress.failedPart(err)
 		return nil
 	}
 	return textOf(last.Symbol, text)
@@ -316,7 +316,7 @@ func (c *chain) printed() bool { return len(c.links) > 0 && c.links[len(c.links)
 func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
 	found, err := w.lastRead(pc)
 	if err != nil {
-		w.failedPart(err)
+		w.progress.failedPart(err)
 		return nil
 	}
 	return w.victimOf(found, name, want)
@@ -379,7 +379,7 @@ func (c *chain) cellOf(l *link) *victim {
 			found, err = c.readAt(at)
 		}
 		if err != nil {
-			c.failedPart(err)
+			c.progress.failedPart(err)
 		}
 		if v := c.victimOf(found, name, want); v != nil {
 			return v

@@ -134,7 +134,7 @@ func TestInterruptedBaseline(t *testing.T) {
 	}{{true, "it was stopped by SIGINT", 1}, {false, "it diverged", 0}, {true, "", 0}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := &work{ctx: ctx, reached: new(reach), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
+		w := &work{progress: &progress{ctx: ctx, coverage: new(evidence.Coverage)}, reached: new(reach), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
 			baselines: map[replayOf]evidence.Experiment{{}: {Runs: 1, Undecided: x.undecided}}}
 		if x.interrupted {
 			cancel()
@@ -191,7 +191,7 @@ func TestUses(t *testing.T) {
 		{evidence.UseAfterFree, []evidence.Finding{use}, 0},
 		{evidence.Abort, nil, 0},
 	} {
-		w := &work{Input: Input{Case: &evidence.Case{Failure: evidence.Failure{Kind: test.failure}, Findings: test.findings}}, exact: &exact{tried: true, err: errLong}}
+		w := &work{progress: &progress{}, Input: Input{Case: &evidence.Case{Failure: evidence.Failure{Kind: test.failure}, Findings: test.findings}}, exact: &exact{tried: true, err: errLong}}
 		if got := w.uses(); len(got) != test.uses || len(got) > 0 && (!got[0].use || !got[0].freed()) {
 			t.Errorf("%s with %d findings: %+v", test.failure, len(test.findings), got)
 		}

@@ -48,7 +48,7 @@ func (w *work) wakeups() error {
 		return nil
 	}
 	if err := k.seeCalls(); err != nil {
-		w.limit(evidence.Limit{Code: evidence.LimitSignallers, Reason: err.Error()})
+		w.progress.limit(evidence.Limit{Code: evidence.LimitSignallers, Reason: err.Error()})
 		return nil
 	}
 	told := map[evidence.Addr]bool{}
@@ -62,7 +62,7 @@ func (w *work) wakeups() error {
 		}
 	}
 	k.conditions()
-	return w.ctx.Err()
+	return w.progress.ctx.Err()
 }
 
 // wakeups is what threads of a deadlock wait for, and the calls of a replay to that, in its order.

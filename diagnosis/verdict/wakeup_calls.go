@@ -18,7 +18,7 @@ import (
 
 // seeCalls finds all calls of a replay to what is waited for.
 func (k *wakeups) seeCalls() error {
-	k.say("replay for the calls to what threads wait for")
+	k.progress.say("replay for the calls to what threads wait for")
 	opts := replay.FreeRequest{Common: replay.Common{Image: k.Image}}
 	kinds, futexes := map[evidence.WaitKind]bool{}, false
 	for _, e := range k.edges {
@@ -51,7 +51,7 @@ func (k *wakeups) seeCalls() error {
 	if len(opts.Breaks) == 0 {
 		return nil
 	}
-	return callsSeen(replay.Run(k.ctx, k.rec, opts))
+	return callsSeen(replay.Run(k.progress.ctx, k.rec, opts))
 }
 
 // see adds a call that a thread makes, where threads wait for its object.

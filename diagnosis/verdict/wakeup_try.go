@@ -37,7 +37,7 @@ func helps(c *evidence.Cause) bool {
 
 // conditions tells, where no signal is missing, what the threads tested before they waited.
 func (k *wakeups) conditions() {
-	if len(k.vain) == 0 || len(k.out.Causes) > k.before || k.exact.record(k.ctx, k.Image, k.say) != nil {
+	if len(k.vain) == 0 || len(k.out.Causes) > k.before || k.exact.record(k.progress.ctx, k.Image, k.progress.say) != nil {
 		return
 	}
 	x := k.exact
@@ -126,7 +126,7 @@ func (k *wakeups) prove(m *missingWakeup) {
 	schedule, err := k.rec.Log.Schedule()
 	if len(schedule) == 0 || wake.thread == wait.thread {
 		if err != nil {
-			k.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
+			k.progress.limit(evidence.Limit{Code: evidence.LimitRecordedOrder, Reason: err.Error()})
 		}
 		return
 	}
