@@ -44,9 +44,18 @@ const userSpace = 1 << 47
 // errPassed says that an instruction was executed too often to stop each time.
 var errPassed = errors.New("passed too often")
 
+// moments finds when the failing run came to an instruction, by replays of it, and looks at the process there.
+type moments struct {
+	progress *progress
+	rec      *record.Recording
+	files    image.Options
+	// handled is the signal whose handler did not return; nil: there is none.
+	handled *eventlog.HandledSignal
+}
+
 // last is the Moment of the last arrival. Its Count is 0 if there was none.
-func (w *work) last(a arrivals) (evidence.Moment, error) {
-	return lastArrival(w.progress.ctx, w.rec, w.Image, a)
+func (m *moments) last(a arrivals) (evidence.Moment, error) {
+	return lastArrival(m.progress.ctx, m.rec, m.files, a)
 }
 
 func lastArrival(ctx context.Context, rec *record.Recording, files image.Options, a arrivals) (found evidence.Moment, err error) {
@@ -79,7 +88,7 @@ func lastArrival(ctx context.Context, rec *record.Recording, files image.Options
 }
 
 // standAt calls look with the process where a thread is at a Moment.
-func (w *work) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Process, *image.Thread) error) error {
+func (m *moments) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Process, *image.Thread) error) error {
 	hook := replay.Hook{At: at, Do: func(s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
@@ -94,7 +103,7 @@ func (w *work) standAt(at evidence.Moment, look func(*replay.Stopped, *image.Pro
 		}
 		return replay.ErrEnough
 	}}
-	_, err := replay.Run(w.progress.ctx, w.rec, replay.PlainRequest{Common: replay.Common{Image: w.Image, Hooks: []replay.Hook{hook}}})
+	_, err := replay.Run(m.progress.ctx, m.rec, replay.PlainRequest{Common: replay.Common{Image: m.files, Hooks: []replay.Hook{hook}}})
 	return err
 }
 
@@ -106,18 +115,18 @@ const (
 )
 
 // lastOfFailing is where the failing thread last came to an instruction.
-func (w *work) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
-	thread := w.rec.Manifest.Outcome.Thread
-	schedule, err := w.rec.Log.Schedule()
+func (m *moments) lastOfFailing(pc evidence.Addr) (evidence.Moment, error) {
+	thread := m.rec.Manifest.Outcome.Thread
+	schedule, err := m.rec.Log.Schedule()
 	if err != nil && len(schedule) == 0 {
 		return evidence.Moment{}, err
 	}
-	return w.lastNear(arrivals{pc: pc, thread: thread, ordinal: w.lastEvent(schedule)})
+	return m.lastNear(arrivals{pc: pc, thread: thread, ordinal: m.lastEvent(schedule)})
 }
 
 // lastEvent is the failing thread's last event before it failed.
-func (w *work) lastEvent(schedule eventlog.Schedule) uint64 {
-	return lastEvent(w.rec.Manifest.Outcome.Thread, w.Handled, schedule)
+func (m *moments) lastEvent(schedule eventlog.Schedule) uint64 {
+	return lastEvent(m.rec.Manifest.Outcome.Thread, m.handled, schedule)
 }
 
 func lastEvent(failing uint32, handled *eventlog.HandledSignal, schedule eventlog.Schedule) uint64 {
@@ -128,9 +137,9 @@ func lastEvent(failing uint32, handled *eventlog.HandledSignal, schedule eventlo
 }
 
 // lastNear looks behind the last event, then behind more.
-func (w *work) lastNear(a arrivals) (found evidence.Moment, err error) {
+func (m *moments) lastNear(a arrivals) (found evidence.Moment, err error) {
 	for _, a.events = range []uint64{nearEvents, farEvents} {
-		if found, err = w.last(a); err != nil || found.Count > 0 {
+		if found, err = m.last(a); err != nil || found.Count > 0 {
 			return found, err
 		}
 	}

@@ -85,11 +85,11 @@ func heapName(symbol string) string {
 // new, memory from the super-heap).
 const heapEvents = 8
 
-// moment finds when the call was entered with registers as asked for, the last time
+// ofCall finds when the call was entered with registers as asked for, the last time
 // before the heap did what was seen. The Moment is the first instruction of the
 // called function.
-func (w *work) moment(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
-	at, err := w.last(arrivals{pc: call.entry, thread: call.thread, ordinal: call.ordinal, events: heapEvents, before: call.before, is: is})
+func (m *moments) ofCall(call heapCall, is func(*image.Registers) bool) (evidence.Moment, error) {
+	at, err := m.last(arrivals{pc: call.entry, thread: call.thread, ordinal: call.ordinal, events: heapEvents, before: call.before, is: is})
 	if err == nil && at.Count == 0 {
 		err = fmt.Errorf("the call of %s that the heap answered after event %d of thread %d was not found", call.name, call.ordinal, call.thread)
 	}
@@ -109,17 +109,17 @@ type read struct {
 
 // lastRead stands at an instruction of the failing thread again, the last time
 // before the failure, and says which memory it reads.
-func (w *work) lastRead(pc evidence.Addr) (read, error) {
-	at, err := w.lastOfFailing(pc)
+func (m *moments) lastRead(pc evidence.Addr) (read, error) {
+	at, err := m.lastOfFailing(pc)
 	if err != nil || at.Count == 0 {
 		return read{}, err
 	}
-	return w.readAt(at)
+	return m.readAt(at)
 }
 
 // readAt stands at an instruction, and says which memory it reads.
-func (w *work) readAt(at evidence.Moment) (found read, err error) {
-	err = w.standAt(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
+func (m *moments) readAt(at evidence.Moment) (found read, err error) {
+	err = m.standAt(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 		r, ok := staticscan.Read(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames})
 		if !ok {
 			return nil
@@ -136,17 +136,17 @@ func (w *work) readAt(at evidence.Moment) (found read, err error) {
 
 // lastArgument is the first argument that the failing thread passed in a call, the
 // last time before the failure.
-func (w *work) lastArgument(call evidence.Addr) (evidence.Addr, error) {
-	at, err := w.lastOfFailing(call)
+func (m *moments) lastArgument(call evidence.Addr) (evidence.Addr, error) {
+	at, err := m.lastOfFailing(call)
 	if err != nil || at.Count == 0 {
 		return 0, err
 	}
-	return w.firstArgument(at)
+	return m.firstArgument(at)
 }
 
 // firstArgument is that of the call that a thread is about to make.
-func (w *work) firstArgument(at evidence.Moment) (argument evidence.Addr, err error) {
-	err = w.standAt(at, func(_ *replay.Stopped, _ *image.Process, t *image.Thread) error {
+func (m *moments) firstArgument(at evidence.Moment) (argument evidence.Addr, err error) {
+	err = m.standAt(at, func(_ *replay.Stopped, _ *image.Process, t *image.Thread) error {
 		v, _ := t.Registers.Get(image.RDI)
 		argument = evidence.Addr(v)
 		return nil

@@ -65,7 +65,7 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 func (c *chain) findCall(x *callSite, sp uint64, a arrivals) (err error) {
 	a.pc = x.PC
 	a.is = func(r *image.Registers) bool { return uint64(r.SP()) == sp }
-	x.at, err = c.last(a)
+	x.at, err = c.moments.last(a)
 	return err
 }
 
@@ -74,7 +74,7 @@ func (c *chain) standAtCall(x *callSite, sp uint64, a arrivals) error {
 	if err := c.findCall(x, sp, a); err != nil || x.at.Count == 0 {
 		return err
 	}
-	return c.standAt(x.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	return c.moments.standAt(x.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		call, _ := staticscan.CallOf(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames}, 0)
 		x.To = call.To
 		return nil
@@ -164,7 +164,7 @@ func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr
 		return staticscan.Store{}, fmt.Errorf("the call at %v was not made again", at.PC)
 	}
 	var store staticscan.Store
-	err = c.standAt(at.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = c.moments.standAt(at.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const frames = 64
 		in := staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, frames).Frames}
 		var err error

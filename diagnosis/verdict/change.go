@@ -222,7 +222,7 @@ func (c *chain) heapChanges() []change {
 		do, all = func(s *replay.Stopped) error { return s.Pad(padding) }, "each object allocated there padded"
 	}
 	var list []change
-	at, err := c.moment(*c.made.call, is)
+	at, err := c.moments.ofCall(*c.made.call, is)
 	if err == nil {
 		edit.At = at
 		list = append(list, change{what: what, link: noLink, event: c.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
@@ -367,7 +367,7 @@ func (c *chain) valueReplaced() []change {
 	if !ok {
 		return nil
 	}
-	found, err := c.lastRead(c.Blame.Loaded.PC)
+	found, err := c.moments.lastRead(c.Blame.Loaded.PC)
 	if err != nil {
 		c.progress.failedPart(err)
 		return nil

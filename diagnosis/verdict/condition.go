@@ -23,7 +23,7 @@ func (w *work) lastCondition(in staticscan.Input, own int) evidence.Addr {
 		code, entry := functionCode(w.Process, in.Frames[k].LookupPC())
 		end := in.Frames[k].PC()
 		if list := conditions(w.Process, code, entry, end); len(list) > 0 {
-			return w.lastPassed(list)
+			return w.moments.lastPassed(list)
 		}
 		if entry == 0 || !leadsTo(w.Process, entry, end) {
 			return 0
@@ -75,11 +75,11 @@ func conditions(m image.Memory, code []byte, entry, end evidence.Addr) (list []e
 
 // lastPassed is the instruction of a list that the failing thread of the recorded run came to last; 0:
 // it came to none, or that is not known.
-func (w *work) lastPassed(list []evidence.Addr) (last evidence.Addr) {
+func (m *moments) lastPassed(list []evidence.Addr) (last evidence.Addr) {
 	if len(list) == 1 {
 		return list[0]
 	}
-	thread := w.rec.Manifest.Outcome.Thread
+	thread := m.rec.Manifest.Outcome.Thread
 	var breaks []replay.Break
 	for _, pc := range list {
 		passed := 0
@@ -93,8 +93,8 @@ func (w *work) lastPassed(list []evidence.Addr) (last evidence.Addr) {
 			return nil
 		}})
 	}
-	if _, err := replay.Run(w.progress.ctx, w.rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: breaks}); err != nil {
-		w.progress.failedPart(err)
+	if _, err := replay.Run(m.progress.ctx, m.rec, replay.FreeRequest{Common: replay.Common{Image: m.files}, Breaks: breaks}); err != nil {
+		m.progress.failedPart(err)
 		return 0
 	}
 	return last

@@ -50,7 +50,7 @@ func (w *work) decidedBefore(c *chain) {
 	if !endedItself(w.Case) || w.exact.whole || c.victim.damaged() || rustReport(w.Case) != nil { // what reports a panic is too long itself
 		return
 	}
-	a, err := w.failingArrivals()
+	a, err := w.moments.failingArrivals()
 	if err != nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (w *work) decidedBefore(c *chain) {
 		if _, a.pc = functionCode(w.Process, r.returns[0]); a.pc == 0 {
 			continue
 		}
-		m, err := w.last(a)
+		m, err := w.moments.last(a)
 		if err != nil || m.Count == 0 {
 			continue
 		}

@@ -20,17 +20,17 @@ func (w *work) statusStart() *start {
 		return nil
 	}
 	main, ok := w.Process.SymbolNamed("main")
-	a, err := w.failingArrivals()
+	a, err := w.moments.failingArrivals()
 	if !ok || err != nil || a.thread != 1 {
 		return nil
 	}
 	end := a.ordinal
-	at, err := w.last(arrivals{pc: main.Addr, thread: a.thread, ordinal: min(end, firstEvents), events: firstEvents})
+	at, err := w.moments.last(arrivals{pc: main.Addr, thread: a.thread, ordinal: min(end, firstEvents), events: firstEvents})
 	if err != nil || at.Count == 0 {
 		return nil
 	}
 	var s *start
-	err = w.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = w.moments.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const most = 2
 		frames := unwind.New(p).Walk(t, most).Frames
 		call, ok := staticscan.CallOf(staticscan.Input{Process: p, Thread: t, Frames: frames}, 1)

@@ -103,7 +103,7 @@ func rustReport(c *evidence.Case) *evidence.Message {
 // replay came there.
 func (w *work) reportingFrames(m *evidence.Message) *inFrames {
 	var f *inFrames
-	err := w.standAt(m.Moment, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err := w.moments.standAt(m.Moment, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		f = &inFrames{frames: unwind.New(p).Walk(t, mostWalkedFrames).Frames, register: image.RIP,
 			until: &arrivals{thread: m.Moment.Thread, ordinal: m.Moment.Ordinal - 1}}
 		return nil
@@ -192,7 +192,7 @@ func (f *inFrames) follow(c *chain) (next victim, goes bool) {
 
 // course is what a frame's function executed, up to where the frame stands.
 func (f *inFrames) course(c *chain, k int) (*staticscan.Course, arrivals, error) {
-	a, err := c.failingArrivals()
+	a, err := c.moments.failingArrivals()
 	if err != nil {
 		return nil, a, err
 	}
@@ -207,10 +207,10 @@ func (f *inFrames) course(c *chain, k int) (*staticscan.Course, arrivals, error)
 	from := a
 	from.pc = call.PC
 	from.is = func(r *image.Registers) bool { return r.SP() == caller.Registers.SP() }
-	at, err := c.lastNear(from)
+	at, err := c.moments.lastNear(from)
 	if err == nil && at.Count == 0 {
 		from.events = frameEvents
-		at, err = c.last(from)
+		at, err = c.moments.last(from)
 	}
 	if err != nil || at.Count == 0 {
 		return nil, a, err

@@ -174,11 +174,11 @@ func (k *walk) libraryReturn(c *chain, x *pathsByLevel, out *returned) (failed u
 	a := k.arrivals
 	a.pc = x.call.back
 	a.is = func(r *image.Registers) bool { return r.SP() == x.call.sp }
-	at, err := c.lastNear(a)
+	at, err := c.moments.lastNear(a)
 	if err != nil || at.Count == 0 {
 		return 0, false
 	}
-	err = c.standAt(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = c.moments.standAt(at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 		out.value, known = t.Registers.Get(image.RAX)
 		failed = errnoOf(p, t)
 		return nil

@@ -82,7 +82,7 @@ func (w *work) failingStart() *start {
 	if thread == nil || w.Blame == nil || w.Blame.Role == "" {
 		return nil
 	}
-	a, err := w.failingArrivals()
+	a, err := w.moments.failingArrivals()
 	if err != nil {
 		return nil
 	}
@@ -97,13 +97,13 @@ func (w *work) failingStart() *start {
 }
 
 // failingArrivals are those of the failing thread, up to the failure.
-func (w *work) failingArrivals() (arrivals, error) {
-	thread := w.rec.Manifest.Outcome.Thread
-	schedule, err := w.rec.Log.Schedule()
+func (m *moments) failingArrivals() (arrivals, error) {
+	thread := m.rec.Manifest.Outcome.Thread
+	schedule, err := m.rec.Log.Schedule()
 	if err != nil && len(schedule) == 0 {
 		return arrivals{}, err
 	}
-	return arrivals{thread: thread, ordinal: w.lastEvent(schedule)}, nil
+	return arrivals{thread: thread, ordinal: m.lastEvent(schedule)}, nil
 }
 
 // storedStart is the call whose result a store put into memory; nil if it was no such
@@ -179,10 +179,10 @@ func (c *chain) firstCall(s *start) (*walk, error) {
 	if s.sp != 0 {
 		a.is = func(r *image.Registers) bool { return r.SP() == s.sp }
 	}
-	at, err := c.lastNear(a)
+	at, err := c.moments.lastNear(a)
 	if err == nil && at.Count == 0 {
 		a.events = frameEvents
-		at, err = c.last(a)
+		at, err = c.moments.last(a)
 	}
 	if err != nil || at.Count == 0 {
 		return nil, err
@@ -212,7 +212,7 @@ func (k *walk) along(c *chain) (*returned, error) {
 	c.out.Coverage.Passes++
 	out := &returned{kind: evidence.CauseBadValue, when: k.arrivals, status: k.status}
 	if len(k.into) == 0 {
-		err := c.standAt(k.at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
+		err := c.moments.standAt(k.at, func(s *replay.Stopped, p *image.Process, t *image.Thread) error {
 			return x.look(s, p, t, &t.Registers)
 		})
 		if err != nil {
@@ -241,7 +241,7 @@ func (k *walk) along(c *chain) (*returned, error) {
 
 // handed asks the code at the outermost call where an argument of it came from.
 func (k *walk) handed(c *chain, out *returned) error {
-	return c.standAt(k.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	return c.moments.standAt(k.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const most = 64
 		frames := unwind.New(p).Walk(t, most).Frames
 		b, err := staticscan.Passed(staticscan.Input{Process: p, Thread: t, Frames: frames}, *k.argument)

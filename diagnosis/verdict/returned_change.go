@@ -31,7 +31,7 @@ func (c *chain) replaced(r *returned) []change {
 		}
 		return false
 	}
-	at, err := c.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: 2 * farEvents, before: a.before, is: a.is})
+	at, err := c.moments.last(arrivals{pc: a.pc, thread: a.thread, ordinal: a.ordinal, events: 2 * farEvents, before: a.before, is: a.is})
 	if err != nil {
 		c.progress.failedPart(err)
 		return nil
@@ -85,7 +85,7 @@ func (c *chain) replaced(r *returned) []change {
 func (c *chain) otherResults(r *returned, at evidence.Moment) []uint64 {
 	var found []uint64
 	for _, pc := range r.returns[:min(len(r.returns), mostReturns)] {
-		_, err := c.last(arrivals{pc: pc, thread: r.when.thread, ordinal: at.Ordinal, events: farEvents, before: r.when.before, is: func(regs *image.Registers) bool {
+		_, err := c.moments.last(arrivals{pc: pc, thread: r.when.thread, ordinal: at.Ordinal, events: farEvents, before: r.when.before, is: func(regs *image.Registers) bool {
 			if v, known := regs.Get(image.RAX); known && c.couldReplace(r.value, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
 				found = append(found, v)
 			}
@@ -118,14 +118,12 @@ const passingEvents = 256
 func (c *chain) passingResults(back evidence.Addr, bad uint64) []uint64 {
 	var found []uint64
 	for _, rec := range c.Passing {
-		other := *c.work
-		other.rec = rec
 		thread := c.rec.Manifest.Outcome.Thread
 		schedule, err := rec.Log.Schedule()
 		if err != nil && len(schedule) == 0 {
 			continue
 		}
-		_, err = other.last(arrivals{pc: back, thread: thread, ordinal: schedule.Events()[thread], events: passingEvents, is: func(regs *image.Registers) bool {
+		_, err = lastArrival(c.progress.ctx, rec, c.Image, arrivals{pc: back, thread: thread, ordinal: schedule.Events()[thread], events: passingEvents, is: func(regs *image.Registers) bool {
 			if v, known := regs.Get(image.RAX); known && c.couldReplace(bad, v) && !slices.Contains(found, v) && len(found) < mostEarlier {
 				found = append(found, v)
 			}

@@ -75,7 +75,7 @@ func (w *work) unmapped(v *victim) *evidence.Cause {
 	if err != nil || life.call == "" || evidence.Addr(*v.value) < life.start || evidence.Addr(*v.value) >= life.end {
 		return nil
 	}
-	site, err := w.calledAt(life)
+	site, err := w.moments.calledAt(life)
 	if err != nil || site == nil {
 		return nil
 	}
@@ -87,9 +87,9 @@ func (w *work) unmapped(v *victim) *evidence.Cause {
 }
 
 // calledAt is the program's own place from which a system call was made.
-func (w *work) calledAt(life *mappingLife) (site *evidence.Site, err error) {
+func (m *moments) calledAt(life *mappingLife) (site *evidence.Site, err error) {
 	at := evidence.Moment{Thread: life.thread, Ordinal: life.ordinal}
-	err = w.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = m.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const frames = 64
 		in := staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, frames).Frames}
 		own := staticscan.OwnFrame(in)

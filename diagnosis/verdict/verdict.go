@@ -188,14 +188,18 @@ func newWork(ctx context.Context, in Input) *work {
 		in.Replays = DefaultReplays
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
-	return &work{progress: &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}, Input: in, rec: in.Failing[0], out: out, reached: new(reach), baselines: map[replayOf]evidence.Experiment{},
+	w := &work{Input: in, rec: in.Failing[0], out: out, reached: new(reach), baselines: map[replayOf]evidence.Experiment{},
 		faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
+	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
+	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
+	return w
 }
 
 // work is one diagnosis.
 type work struct {
 	Input
 	progress *progress
+	moments  *moments
 	rec      *record.Recording
 	out      *evidence.Diagnosis
 	// reached and faults are shared by all copies of the work.

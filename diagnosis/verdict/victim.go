@@ -251,7 +251,7 @@ func (w *work) convertedText() *victim {
 	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
 		return nil
 	}
-	text, err := w.lastArgument(last.Site.PC)
+	text, err := w.moments.lastArgument(last.Site.PC)
 	if err != nil {
 		w.progress.failedPart(err)
 		return nil
@@ -287,10 +287,10 @@ func (c *chain) convertedBy(l *link) *victim {
 	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
 		return nil
 	}
-	at, err := c.lastNear(arrivals{pc: last.Site.PC, thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)})
+	at, err := c.moments.lastNear(arrivals{pc: last.Site.PC, thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)})
 	var text evidence.Addr
 	if err == nil && at.Count > 0 {
-		text, err = c.firstArgument(at)
+		text, err = c.moments.firstArgument(at)
 	}
 	if err != nil {
 		c.progress.failedPart(err)
@@ -314,7 +314,7 @@ func (c *chain) printed() bool { return len(c.links) > 0 && c.links[len(c.links)
 // readCell is what the instruction read last; nil if it is not known, or if the
 // value is not the one wanted.
 func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
-	found, err := w.lastRead(pc)
+	found, err := w.moments.lastRead(pc)
 	if err != nil {
 		w.progress.failedPart(err)
 		return nil
@@ -373,10 +373,10 @@ func (c *chain) cellOf(l *link) *victim {
 		}
 	}
 	for _, a.pc = range loads {
-		at, err := c.lastNear(a)
+		at, err := c.moments.lastNear(a)
 		var found read
 		if err == nil && at.Count > 0 {
-			found, err = c.readAt(at)
+			found, err = c.moments.readAt(at)
 		}
 		if err != nil {
 			c.progress.failedPart(err)
