@@ -113,7 +113,7 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.undecided = t.elsewhere
 	case own:
 		if t.undecided = w.soFar(&t); t.undecided == "" {
-			t.undecided = cmp.Or(w.recurred(t.faults), w.signalMissing(&t, opts.Edits))
+			t.undecided = cmp.Or(w.faults.recurred(t.faults), w.signalMissing(&t, opts.Edits))
 		}
 	}
 	if t.undecided == "" {
@@ -194,7 +194,7 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	times := &rec.Manifest.Times
 	opts.Computing = trialLeast + trialTimes*time.Duration(times.UserNS+times.SystemNS)
 	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
-	h := w.faultHandlers()
+	h := w.faults.prepared()
 	var seen []replay.Break
 	if t.faults, seen = h.observe(); len(seen) > 0 {
 		opts.Carried = nil // what they know has the kernel's ids of threads
@@ -258,7 +258,7 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 			return err
 		}
 		t.inputs = w.otherInputs(p)
-		t.failed, t.undecided = w.sameHandled(s.TID(), t.faults)
+		t.failed, t.undecided = w.faults.sameHandled(s.TID(), t.faults)
 	}
 	if err := w.compareError(t, s); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
 			t.elsewhere = fmt.Sprintf("the run then ended by %s in another function", t.outcome)
 			return nil
 		}
-		if same, t.undecided = w.sameHandled(s.TID(), t.faults); !same {
+		if same, t.undecided = w.faults.sameHandled(s.TID(), t.faults); !same {
 			t.elsewhere = fmt.Sprintf("the run then ended by %s after another signal was handled", t.outcome)
 			return nil
 		}

@@ -24,6 +24,8 @@ var faultSignals = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SI
 // faultHandlers are the program's handlers of faults. A program without such handlers has no
 // entries.
 type faultHandlers struct {
+	in   *Input
+	rec  *record.Recording
 	once sync.Once
 	// entries are the first instructions of the handlers.
 	entries []evidence.Addr
@@ -41,24 +43,23 @@ type faultHandlers struct {
 	err  error
 }
 
-// faultHandlers reads them from the process and from the recordings.
-func (w *work) faultHandlers() *faultHandlers {
-	h := w.faults
+// prepared are the handlers as the process and the recordings have them.
+func (h *faultHandlers) prepared() *faultHandlers {
 	h.once.Do(func() {
 		entries, usual := map[evidence.Addr]bool{}, map[evidence.Addr]bool{}
-		for _, p := range []*image.Process{w.Process, w.Ending} {
+		for _, p := range []*image.Process{h.in.Process, h.in.Ending} {
 			if p != nil {
 				handlersOf(p, entries)
 			}
 		}
-		if at := w.Handled; at != nil && at.Handler != 0 {
+		if at := h.in.Handled; at != nil && at.Handler != 0 {
 			entries[at.Handler] = true
 			if at.Place != eventlog.PlaceFault {
 				h.sent = at.Number
 			}
 		}
-		for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
-			if err := h.inLog(rec, w.Handled, rec == w.rec, entries, usual); err != nil && h.err == nil {
+		for _, rec := range append([]*record.Recording{h.rec}, h.in.Passing...) {
+			if err := h.inLog(rec, h.in.Handled, rec == h.rec, entries, usual); err != nil && h.err == nil {
 				h.err = err
 			}
 		}
@@ -173,8 +174,8 @@ func interruptedPlace(s *replay.Stopped) (string, error) {
 
 // recurred says why a replay that ended as passing runs do is not known to have gone well:
 // a handler got a fault that no run that passes is known to have. Empty: none did.
-func (w *work) recurred(f *handledFaults) string {
-	h := w.faultHandlers()
+func (h *faultHandlers) recurred(f *handledFaults) string {
+	h.prepared()
 	switch {
 	case h.err != nil:
 		return "which faults are handled in runs that pass is not known: " + h.err.Error()
@@ -185,13 +186,13 @@ func (w *work) recurred(f *handledFaults) string {
 		if h.usual[pc] {
 			continue
 		}
-		if w.Handled != nil && pc == w.Handled.PC {
+		if h.in.Handled != nil && pc == h.in.Handled.PC {
 			if f.counts[pc] >= h.recorded {
 				return "the fault came all the same, and was handled"
 			}
 			continue
 		}
-		return fmt.Sprintf("a fault at %v was handled then, which no run that passes is known to have", placeText(w.Process, pc))
+		return fmt.Sprintf("a fault at %v was handled then, which no run that passes is known to have", placeText(h.in.Process, pc))
 	}
 	return ""
 }
@@ -209,12 +210,12 @@ func placeText(p *image.Process, pc evidence.Addr) string {
 // way for each fault. What counts is the last signal that a handler of the thread got: a fault
 // of the same instruction, or a signal that the same function raised by a call, as abort
 // does. undecided says why it cannot be told.
-func (w *work) sameHandled(tid int, f *handledFaults) (same bool, undecided string) {
-	if w.Handled == nil {
+func (h *faultHandlers) sameHandled(tid int, f *handledFaults) (same bool, undecided string) {
+	if h.in.Handled == nil {
 		return true, ""
 	}
 	const unknown = "it is not known for which signal its handler ended it"
-	h, at, thread := w.faultHandlers(), w.Handled, w.Process.FailingThread()
+	at, thread := h.prepared().in.Handled, h.in.Process.FailingThread()
 	switch {
 	case h.err != nil:
 		return false, unknown + ": " + h.err.Error()
@@ -224,7 +225,7 @@ func (w *work) sameHandled(tid int, f *handledFaults) (same bool, undecided stri
 		return f.last[tid] == h.final && f.counts[at.PC] > 0, ""
 	}
 	place, handled := f.place[tid]
-	return handled && place == placeOf(w.Process, thread), ""
+	return handled && place == placeOf(h.in.Process, thread), ""
 }
 
 // WithoutFault makes experiments on a run that ended itself with a status after a handler of

@@ -189,8 +189,9 @@ func newWork(ctx context.Context, in Input) *work {
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
 	w := &work{Input: in, rec: in.Failing[0], out: out, reached: new(reach), baselines: map[replayOf]evidence.Experiment{},
-		faults: new(faultHandlers), stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
+		stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
+	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	return w
 }
@@ -202,9 +203,8 @@ type work struct {
 	moments  *moments
 	rec      *record.Recording
 	out      *evidence.Diagnosis
-	// reached and faults are shared by all copies of the work.
-	reached *reach
-	faults  *faultHandlers
+	reached  *reach
+	faults   *faultHandlers
 	// baselines are the replays of runs as they were, and shared by all copies of the work.
 	baselines map[replayOf]evidence.Experiment
 	// asides are uses of freed objects of which it is not known that they have to do with the
