@@ -42,7 +42,7 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 // proveBy proves a cause by its experiments, or says which rule of proofs keeps it from that.
 func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 	for i := range cause.Experiments {
-		if c := cause.Experiments[i].Check; c != nil && c.Again == 0 && w.guards(claim.Thing) {
+		if c := cause.Experiments[i].Check; c != nil && c.Again == 0 && w.reached.guards(claim.Thing) {
 			c.Guard = claim.Thing
 		}
 	}

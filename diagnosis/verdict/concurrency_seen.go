@@ -90,7 +90,7 @@ func (r *race) look(c *patterns.Candidate) *orderLook {
 		write := *l.accesses[1]
 		write.nth, write.thread, write.not = 1, 0, 0
 		l.write, l.checks = &write, r.checksOfOthers(c.Run)
-		l.place, l.failing = r.reaching().pc, r.failing[c.Run].rec.Manifest.Outcome.Thread
+		l.place, l.failing = r.reached.prepared().pc, r.failing[c.Run].rec.Manifest.Outcome.Thread
 		l.came, l.read = map[uint32]bool{}, map[uint32]bool{}
 	}
 	return l

@@ -17,15 +17,15 @@ const mostConditions = 16
 // from it leads to that call, and the other does not. Where the function gives up whatever happens,
 // its caller is asked. Of several branches it is the one that the recorded run came to last. It is
 // 0 where none is known.
-func (w *work) lastCondition(in staticscan.Input, own int) evidence.Addr {
+func (r *reach) lastCondition(in staticscan.Input, own int) evidence.Addr {
 	const callers = 3
 	for k := own; k+1 < len(in.Frames) && k < own+callers; k++ {
-		code, entry := functionCode(w.Process, in.Frames[k].LookupPC())
+		code, entry := functionCode(r.in.Process, in.Frames[k].LookupPC())
 		end := in.Frames[k].PC()
-		if list := conditions(w.Process, code, entry, end); len(list) > 0 {
-			return w.moments.lastPassed(list)
+		if list := conditions(r.in.Process, code, entry, end); len(list) > 0 {
+			return r.moments.lastPassed(list)
 		}
-		if entry == 0 || !leadsTo(w.Process, entry, end) {
+		if entry == 0 || !leadsTo(r.in.Process, entry, end) {
 			return 0
 		}
 	}
@@ -163,9 +163,8 @@ func otherOperands(in *x86.Inst, fault evidence.Addr, recorded, now image.Memory
 
 // countBefore has arrivals counted at the instruction before the place of the failure, if code comes
 // to that place from there alone. It reports false where it does not.
-func (w *work) countBefore() bool {
-	r := w.reaching()
-	code, entry := functionCode(w.Process, r.pc)
+func (r *reach) countBefore() bool {
+	code, entry := functionCode(r.in.Process, r.prepared().pc)
 	before, ok := leadingTo(code, entry, r.pc)
 	if ok {
 		r.pc, r.tested = before, image.RIP // its value is loaded later

@@ -71,7 +71,7 @@ func (w *work) without(x *change) evidence.Experiment {
 func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
 	own := rec == w.rec
 	var seen arrived
-	if r := w.reaching(); own && r.pc != 0 {
+	if r := w.reached.prepared(); own && r.pc != 0 {
 		most := arrived{times: mostReached}
 		before, err := unchangedEvents(rec, opts.Schedule)
 		if err != nil {
@@ -86,9 +86,9 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		opts.Breaks = append([]replay.Break{r.counter(&seen, most, before)}, opts.Breaks...)
 	}
 	t := w.try(rec, opts)
-	if r := w.reaching(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
+	if r := w.reached.prepared(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
 		// The replay needs the instruction itself, as it does where a handled fault comes.
-		if r.moved = true; w.countBefore() {
+		if r.moved = true; w.reached.countBefore() {
 			opts.Breaks, opts.Carried = opts.Breaks[1:], nil
 			return w.once(rec, opts, expect)
 		}
@@ -102,22 +102,22 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.undecided = "it did not come to its end by the recorded way: " + t.left
 	case expect:
 		if own && t.failed && t.inputs != "" && unaltered {
-			w.reaching().otherInputs = t.inputs
+			w.reached.prepared().otherInputs = t.inputs
 			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
 		}
-		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, w.reaching().pc) {
-			w.reaching().recorded = seen
+		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, w.reached.prepared().pc) {
+			w.reached.prepared().recorded = seen
 		}
 	case t.failed:
 	case t.elsewhere != "":
 		t.undecided = t.elsewhere
 	case own:
-		if t.undecided = w.soFar(&t); t.undecided == "" {
-			t.undecided = cmp.Or(w.faults.recurred(t.faults), w.signalMissing(&t, opts.Edits))
+		if t.undecided = w.reached.soFar(&t); t.undecided == "" {
+			t.undecided = cmp.Or(w.faults.recurred(t.faults), w.reached.signalMissing(&t, opts.Edits))
 		}
 	}
 	if t.undecided == "" {
-		t.check = w.reaching().check(&t, &seen, own)
+		t.check = w.reached.prepared().check(&t, &seen, own)
 	}
 	return t
 }

@@ -98,7 +98,7 @@ func TestSoFar(t *testing.T) {
 		{"more often than is counted", at(mostReached), trial{reached: arrived{times: mostReached, own: 1}, events: 9, total: 9}, ""},
 		{"a place that could not be kept", at(3), trial{reached: arrived{times: 1, own: 1}, events: 8, total: 9, unbroken: []evidence.Addr{0x10}}, "8 events"},
 	} {
-		if got := x.w.soFar(&x.t); x.says == "" && got != "" || !strings.Contains(got, x.says) {
+		if got := x.w.reached.soFar(&x.t); x.says == "" && got != "" || !strings.Contains(got, x.says) {
 			t.Errorf("%s: %q, want %q", x.name, got, x.says)
 		}
 	}

@@ -18,6 +18,11 @@ import (
 // reach tells whether a run came as far as the recorded one, by how often a place is
 // reached that the recorded run was at when it failed.
 type reach struct {
+	in       *Input
+	rec      *record.Recording
+	progress *progress
+	moments  *moments
+
 	once sync.Once
 	pc   evidence.Addr // 0: no such place is known
 	name string
@@ -119,16 +124,15 @@ func (r *reach) check(t *trial, seen *arrived, own bool) *evidence.FailingCheck 
 	return c
 }
 
-// reaching is the work's reach.
-func (w *work) reaching() *reach {
-	r := w.reached
+// prepared is the reach, with the place found.
+func (r *reach) prepared() *reach {
 	r.once.Do(func() {
-		r.pc, r.name = w.failedAt()
-		r.thread = w.rec.Manifest.Outcome.Thread
-		r.atEnd, r.tested = r.pc == 0 && behindMain(w.Process) || hangs(w.Case, w.rec), w.testedRegister(r.pc)
-		r.again = w.refaults(r.pc)
+		r.pc, r.name = r.failedAt()
+		r.thread = r.rec.Manifest.Outcome.Thread
+		r.atEnd, r.tested = r.pc == 0 && behindMain(r.in.Process) || hangs(r.in.Case, r.rec), testedRegister(r.in.Process, r.in.Blame, r.pc)
+		r.again = refaults(r.rec, r.pc)
 		var list []eventlog.HandledSignal
-		if list, r.handledErr = w.rec.Log.Handled(r.thread); len(list) > 0 {
+		if list, r.handledErr = r.rec.Log.Handled(r.thread); len(list) > 0 {
 			r.handled = &list[len(list)-1]
 		}
 	})
@@ -137,8 +141,8 @@ func (w *work) reaching() *reach {
 
 // refaults counts the faults of an instruction whose handlers returned to it. Of a log that
 // cannot be read it finds none, so that more arrivals are asked for than need be.
-func (w *work) refaults(pc evidence.Addr) (n uint64) {
-	err := w.rec.Log.Returned(w.rec.Manifest.Outcome.Thread, func(s *eventlog.HandledSignal, to evidence.Addr) {
+func refaults(rec *record.Recording, pc evidence.Addr) (n uint64) {
+	err := rec.Log.Returned(rec.Manifest.Outcome.Thread, func(s *eventlog.HandledSignal, to evidence.Addr) {
 		if s.Place == eventlog.PlaceFault && s.PC == pc && to == pc {
 			n++
 		}
@@ -153,14 +157,14 @@ func (w *work) refaults(pc evidence.Addr) (n uint64) {
 // it, or the call that led to where the failure was found. Code that gives up, and the
 // check of a stack's guard, are what a good run does not come to: there it is the last
 // condition before, or the function's entry where none is known.
-func (w *work) failedAt() (evidence.Addr, string) {
-	thread := w.Process.FailingThread()
+func (r *reach) failedAt() (evidence.Addr, string) {
+	thread := r.in.Process.FailingThread()
 	if thread == nil {
 		return 0, ""
 	}
 	const frames = 64
-	u := unwind.New(w.Process)
-	in := staticscan.Input{Process: w.Process, Thread: thread, Frames: u.Walk(thread, frames).Frames}
+	u := unwind.New(r.in.Process)
+	in := staticscan.Input{Process: r.in.Process, Thread: thread, Frames: u.Walk(thread, frames).Frames}
 	u.Symbolize(in.Frames)
 	own := slices.IndexFunc(in.Frames, func(f unwind.Frame) bool {
 		n := len(f.Calls)
@@ -174,7 +178,7 @@ func (w *work) failedAt() (evidence.Addr, string) {
 	if calls := in.Frames[own].Calls; len(calls) > 0 {
 		name = siteText(&calls[0].Site)
 	}
-	if !endedItself(w.Case) && !smashed(w.Case) {
+	if !endedItself(r.in.Case) && !smashed(r.in.Case) {
 		if own == 0 {
 			return in.Frames[0].PC(), name
 		}
@@ -182,10 +186,10 @@ func (w *work) failedAt() (evidence.Addr, string) {
 			return call.PC, name
 		}
 	}
-	if pc := w.lastCondition(in, own); pc != 0 && endedItself(w.Case) {
+	if pc := r.lastCondition(in, own); pc != 0 && endedItself(r.in.Case) {
 		return pc, name
 	}
-	if s, ok := w.Process.SymbolAt(at); ok {
+	if s, ok := r.in.Process.SymbolAt(at); ok {
 		return s.Addr, evidence.ShortName(s.Name)
 	}
 	return 0, ""
@@ -205,13 +209,13 @@ func behindMain(p *image.Process) bool {
 
 // testedRegister is the register whose bad value made the instruction at pc fault; RIP: it is not
 // known.
-func (w *work) testedRegister(pc evidence.Addr) image.Register {
-	thread := w.Process.FailingThread()
-	if w.Blame == nil || thread == nil || thread.Registers.PC() != pc {
+func testedRegister(p *image.Process, b *staticscan.Blame, pc evidence.Addr) image.Register {
+	thread := p.FailingThread()
+	if b == nil || thread == nil || thread.Registers.PC() != pc {
 		return image.RIP
 	}
 	for r := image.RAX; r <= image.R15; r++ {
-		if w.Blame.Register == r.String() {
+		if b.Register == r.String() {
 			return r
 		}
 	}
@@ -236,14 +240,14 @@ func smashed(c *evidence.Case) bool {
 // none of the program's own code on the stack was behind main. Where the place is known
 // and was not seen, in an object that was loaded late, or seen more often than is
 // counted, the number of events has to do.
-func (w *work) soFar(t *trial) string {
-	r, count := w.reaching(), t.reached.times
-	if r.pc == 0 {
+func (r *reach) soFar(t *trial) string {
+	count := t.reached.times
+	if r.prepared().pc == 0 {
 		return ""
 	}
 	seen := r.recorded.times > 0 && !slices.Contains(t.unbroken, r.pc)
 	if seen && (r.rarer(t.reached) || r.rarerOwn(t.reached)) {
-		return w.noPassingRunAsRare(t.reached)
+		return r.noPassingRunAsRare(t.reached)
 	}
 	if (!seen || count == mostReached) && t.events < t.total {
 		return fmt.Sprintf("it ended too soon to tell: it made %d events, and the recorded run %d", t.events, t.total)
@@ -254,8 +258,8 @@ func (w *work) soFar(t *trial) string {
 // signalMissing reports why a run does not tell whether the failure would have come, if that showed in the handler of a signal that came from
 // outside: the run had diverged from the recording before, so that signal came elsewhere, or not at all; empty: it had not, or its edits are of
 // that signal.
-func (w *work) signalMissing(t *trial, edits []replay.Edit) string {
-	last, err := w.reaching().handled, w.reaching().handledErr
+func (r *reach) signalMissing(t *trial, edits []replay.Edit) string {
+	last, err := r.prepared().handled, r.prepared().handledErr
 	if err != nil {
 		return "which signal the failing code handled is not known: " + err.Error()
 	}
@@ -266,7 +270,7 @@ func (w *work) signalMissing(t *trial, edits []replay.Edit) string {
 	moved := slices.ContainsFunc(edits, func(e replay.Edit) bool {
 		return e.Kind == replay.EditDelaySignal && e.At.Thread == last.Thread && e.At.Ordinal == last.Ordinal
 	})
-	if moved || last.Place == eventlog.PlaceFault || sig.SenderPID == w.rec.Manifest.PID || t.leftAt.Thread != last.Thread || t.leftAt.Ordinal > last.Ordinal {
+	if moved || last.Place == eventlog.PlaceFault || sig.SenderPID == r.rec.Manifest.PID || t.leftAt.Thread != last.Thread || t.leftAt.Ordinal > last.Ordinal {
 		return ""
 	}
 	return fmt.Sprintf("it had diverged from the recording before %s came, in whose handler the recorded run failed", sig.Name)
@@ -293,9 +297,8 @@ func (r *reach) rarerOwn(a arrived) bool {
 // noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure as a run
 // that came there less often than the recorded one; empty: one does. In another run the thread that
 // failed is the one of the same number.
-func (w *work) noPassingRunAsRare(a arrived) string {
-	r := w.reaching()
-	if w.countPassing(); r.err != nil {
+func (r *reach) noPassingRunAsRare(a arrived) string {
+	if r.countPassing(); r.err != nil {
 		return fmt.Sprintf("how often passing runs come to %s is not known: %v", r.name, r.err)
 	}
 	all, own := r.rarer(a), r.rarerOwn(a)
@@ -313,14 +316,13 @@ func (w *work) noPassingRunAsRare(a arrived) string {
 
 // guards reports whether a variable's value keeps every passing run from the place of the failure,
 // as far as is known: none of them comes there, and the failing function reads the variable.
-func (w *work) guards(variable string) bool {
-	w.countPassing()
-	r := w.reaching()
+func (r *reach) guards(variable string) bool {
+	r.countPassing()
 	comes := func(p arrived) bool { return p.times > 0 }
-	if r.err != nil || len(r.passing) == 0 || slices.ContainsFunc(r.passing, comes) || w.Case.Scan == nil {
+	if r.err != nil || len(r.passing) == 0 || slices.ContainsFunc(r.passing, comes) || r.in.Case.Scan == nil {
 		return false
 	}
-	return slices.ContainsFunc(w.Case.Scan.Suspects, func(s evidence.Suspect) bool {
+	return slices.ContainsFunc(r.in.Case.Scan.Suspects, func(s evidence.Suspect) bool {
 		return s.Name == variable && s.Proof != evidence.Inferred && s.Access != evidence.Write
 	})
 }
@@ -341,14 +343,13 @@ func timesText(n uint64) string {
 }
 
 // countPassing counts in the passing runs, as they were recorded.
-func (w *work) countPassing() {
-	r := w.reaching()
-	if r.counted {
+func (r *reach) countPassing() {
+	if r.prepared().counted {
 		return
 	}
 	r.counted = true
-	for _, rec := range w.Passing {
-		seen, err := w.countIn(rec)
+	for _, rec := range r.in.Passing {
+		seen, err := r.countIn(rec)
 		if err != nil {
 			r.err = err
 			return
@@ -357,7 +358,7 @@ func (w *work) countPassing() {
 	}
 }
 
-func (w *work) countIn(rec *record.Recording) (seen arrived, err error) {
-	_, err = replay.Run(w.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: w.Image}, Breaks: []replay.Break{w.reaching().counter(&seen, arrived{times: mostReached}, nil)}})
+func (r *reach) countIn(rec *record.Recording) (seen arrived, err error) {
+	_, err = replay.Run(r.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: r.in.Image}, Breaks: []replay.Break{r.prepared().counter(&seen, arrived{times: mostReached}, nil)}})
 	return seen, err
 }

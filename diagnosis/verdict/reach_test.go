@@ -36,9 +36,9 @@ func TestRefaults(t *testing.T) {
 		"the second came back":                       {[]eventlog.Event{fault, fault, end(unix.SIGSEGV, pc)}, 1},
 	} {
 		events := append([]eventlog.Event{{Kind: eventlog.KindStart, Object: 1, Args: []uint64{0, 4711, 0, 0, 0}}}, x.events...)
-		w := &work{rec: &record.Recording{Manifest: &record.Manifest{}, Log: eventLog(t, events)}}
-		w.rec.Manifest.Outcome.Thread = 1
-		if got := w.refaults(pc); got != x.want {
+		rec := &record.Recording{Manifest: &record.Manifest{}, Log: eventLog(t, events)}
+		rec.Manifest.Outcome.Thread = 1
+		if got := refaults(rec, pc); got != x.want {
 			t.Errorf("%s: %d, want %d", name, got, x.want)
 		}
 	}

@@ -188,11 +188,12 @@ func newWork(ctx context.Context, in Input) *work {
 		in.Replays = DefaultReplays
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
-	w := &work{Input: in, rec: in.Failing[0], out: out, reached: new(reach), baselines: map[replayOf]evidence.Experiment{},
+	w := &work{Input: in, rec: in.Failing[0], out: out, baselines: map[replayOf]evidence.Experiment{},
 		stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
 	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
+	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	return w
 }
 
