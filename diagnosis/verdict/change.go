@@ -19,9 +19,9 @@ import (
 // prove makes the experiments on a memory error: the failure must go away
 // without the store, and stay with it.
 func (w *work) prove(c *chain, cause *evidence.Cause) {
-	cause.Experiments = append(cause.Experiments, w.unchanged(w.rec))
+	cause.Experiments = append(cause.Experiments, w.experiments.unchanged(w.rec))
 	for _, x := range c.changes() {
-		e := w.without(&x)
+		e := w.experiments.without(&x)
 		cause.Experiments = append(cause.Experiments, e)
 		if !cause.Experiments[0].Agrees() || !e.Agrees() {
 			continue
@@ -30,7 +30,7 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 		c.credit(&nearer, &x)
 		nearer.Ordered, nearer.Guard, nearer.Decision = cause.Ordered || c.ordered(&x), c.guard(&x), c.decision(cause)
 		nearer.Open = cmp.Or(nearer.Open, cause.Open) // a store that handed the value on says no more than the way to it
-		if nearer.Stale = c.stale(&x); c.proveBy(&nearer, c.claim(&x)) {
+		if nearer.Stale = c.stale(&x); c.experiments.proveBy(&nearer, c.claim(&x)) {
 			*cause = nearer
 			return
 		}
@@ -40,19 +40,19 @@ func (w *work) prove(c *chain, cause *evidence.Cause) {
 }
 
 // proveBy proves a cause by its experiments, or says which rule of proofs keeps it from that.
-func (w *work) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
+func (x *experiments) proveBy(cause *evidence.Cause, claim evidence.Event) bool {
 	for i := range cause.Experiments {
-		if c := cause.Experiments[i].Check; c != nil && c.Again == 0 && w.reached.guards(claim.Thing) {
+		if c := cause.Experiments[i].Check; c != nil && c.Again == 0 && x.reach.guards(claim.Thing) {
 			c.Guard = claim.Thing
 		}
 	}
-	if l := evidence.LimitOf(w.out.Coverage.Limits, evidence.LimitLogContradicted); l != nil {
+	if l := evidence.LimitOf(x.progress.coverage.Limits, evidence.LimitLogContradicted); l != nil {
 		cause.Contradiction = l.Contradiction
 	}
 	err := cause.Prove(claim)
 	var unproved *evidence.UnprovedError
 	if errors.As(err, &unproved) {
-		w.progress.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
+		x.progress.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
 	}
 	return err == nil
 }

@@ -90,7 +90,7 @@ func (r *race) prove(out *evidence.Cause, c *patterns.Candidate) {
 			}
 		}
 	}
-	r.proveBy(out, claim)
+	r.experiments.proveBy(out, claim)
 }
 
 // bystander reports whether it is known what reaches the check, and that a candidate's variables do not.

@@ -191,7 +191,7 @@ func sameOrder(log *evidence.AccessLog, failing *evidence.SeenAccess) int {
 // proveDeadlock lets each thread of the ring come behind another one, until the
 // failure is gone once.
 func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
-	again := w.unchanged(w.rec)
+	again := w.experiments.unchanged(w.rec)
 	out.Experiments = append(out.Experiments, again)
 	schedule, err := w.rec.Log.Schedule()
 	if len(schedule) == 0 {
@@ -200,14 +200,14 @@ func (w *work) proveDeadlock(out *evidence.Cause, ring []waiter) {
 	}
 	for n := range ring {
 		x, next := &ring[n], &ring[(n+1)%len(ring)]
-		e := w.experiment(fmt.Sprintf("%s kept from %s while %s can run", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
+		e := w.experiments.replayed(fmt.Sprintf("%s kept from %s while %s can run", x.edge.Waiter.Label(), lockText(&x.held), next.edge.Waiter.Label()),
 			w.rec, replay.FreeRequest{Schedule: replay.Reorder(schedule, replay.Hold{
 				Thread: x.thread, Ordinal: x.held.Taken, Until: replay.EventOf{Thread: next.thread, Ordinal: replay.AsFarAsItCan}})}, false)
 		claim := evidence.Event{Thing: lockText(&x.held), At: evidence.Moment{Thread: x.thread, Ordinal: x.held.Taken}}
 		e.Change = &claim
 		out.Experiments = append(out.Experiments, e)
 		if again.Agrees() && e.Agrees() {
-			w.proveBy(out, claim)
+			w.experiments.proveBy(out, claim)
 			return
 		}
 	}

@@ -312,6 +312,6 @@ func (r *race) asLogged(c *patterns.Candidate) bool {
 	if l == nil {
 		return true
 	}
-	t := r.work.try(r.failing[c.Run].rec, replay.FreeRequest{Breaks: l.breaks()})
+	t := r.work.experiments.outcome(r.failing[c.Run].rec, replay.FreeRequest{Breaks: l.breaks()})
 	return !t.failed || l.state(t.unbroken) != orderRemoved
 }

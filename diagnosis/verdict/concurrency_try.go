@@ -115,7 +115,7 @@ func (t *tested) addCheck(x order, e evidence.Experiment) {
 
 // recordedAgain is the recorded run as it was.
 func (r *race) recordedAgain() *evidence.Experiment {
-	e := r.unchanged(r.failing[0].rec)
+	e := r.experiments.unchanged(r.failing[0].rec)
 	return &e
 }
 
@@ -174,18 +174,17 @@ func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 		}
 		opts.Schedule = schedule
 	}
-	w := *r.work
-	w.Replays = times
+	x := r.experiments.times(times)
 	var states []orderState
 	guard, turned := r.guardOf(c), true
-	e := w.repeat(o.what, o.expect, func() trial {
+	e := x.repeat(o.what, o.expect, func() trial {
 		once := opts
 		var look *orderLook
 		if o.failing {
 			look = r.look(c)
 			once.Breaks = look.breaks()
 		}
-		out := w.once(t.rec, once, o.expect)
+		out := x.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
 		turned = turned && guard.turned(look, out.unbroken)
 		if passed, same := look.passedBefore(out.unbroken); passed && !out.failed {

@@ -103,13 +103,13 @@ func (m *moments) lastPassed(list []evidence.Addr) (last evidence.Addr) {
 // otherInputs says in which register that the failing instruction reads, or in which word of memory,
 // a run that failed at that instruction differs from the recorded one; empty: in none. Registers
 // that it does not read may differ.
-func (w *work) otherInputs(now *image.Process) string {
-	recorded := w.Process
-	if w.Ending != nil {
-		recorded = w.Ending
+func (e *recordedEnd) otherInputs(now *image.Process) string {
+	recorded := e.in.Process
+	if e.in.Ending != nil {
+		recorded = e.in.Ending
 	}
 	was, is := recorded.FailingThread(), now.FailingThread()
-	if w.Case.Failure.Fault == nil || was == nil || is == nil || was.Registers.PC() != is.Registers.PC() {
+	if e.in.Case.Failure.Fault == nil || was == nil || is == nil || was.Registers.PC() != is.Registers.PC() {
 		return ""
 	}
 	const longest = 15 // bytes of an instruction (Intel SDM, volume 2, 2.3.11)
@@ -119,7 +119,7 @@ func (w *work) otherInputs(now *image.Process) string {
 	if err != nil {
 		return "" // it failed to fetch the instruction
 	}
-	return otherOperands(&in, w.Case.Failure.Fault.Addr, recorded, now, &was.Registers, &is.Registers)
+	return otherOperands(&in, e.in.Case.Failure.Fault.Addr, recorded, now, &was.Registers, &is.Registers)
 }
 
 // otherOperands compares what an instruction that faulted at an address reads in two processes that are about to execute it. What it faulted

@@ -47,31 +47,52 @@ type trial struct {
 	check *evidence.FailingCheck
 }
 
-// experiment replays some times with a change and says whether the failure came. A
-// run without it has to go well, and to come as far as the recorded one: one that ends
-// elsewhere may have stopped too soon, or because of the change.
-func (w *work) experiment(what string, rec *record.Recording, opts replay.FreeRequest, expect bool) evidence.Experiment {
-	return w.repeat(what, expect, func() trial { return w.once(rec, opts, expect) })
+// experiments replays runs with changes, and compares how they end with the recorded failure.
+type experiments struct {
+	in       *Input
+	rec      *record.Recording
+	progress *progress
+	reach    *reach
+	faults   *faultHandlers
+	end      *recordedEnd
+	// replays is how often an experiment is made.
+	replays int
+	// baselines are the replays of runs as they were.
+	baselines map[replayOf]evidence.Experiment
 }
 
-// without is experiment for a change with which the recorded run has not to fail.
-func (w *work) without(x *change) evidence.Experiment {
-	e := w.repeat(x.what, false, func() trial {
-		opts := x.options
-		if x.breaks != nil {
-			opts.Breaks = x.breaks()
+// times are the experiments, each made so often.
+func (x *experiments) times(n int) *experiments {
+	other := *x
+	other.replays = n
+	return &other
+}
+
+// replayed replays some times with a change and says whether the failure came. A
+// run without it has to go well, and to come as far as the recorded one: one that ends
+// elsewhere may have stopped too soon, or because of the change.
+func (x *experiments) replayed(what string, rec *record.Recording, opts replay.FreeRequest, expect bool) evidence.Experiment {
+	return x.repeat(what, expect, func() trial { return x.once(rec, opts, expect) })
+}
+
+// without is replayed for a change with which the recorded run has not to fail.
+func (x *experiments) without(c *change) evidence.Experiment {
+	e := x.repeat(c.what, false, func() trial {
+		opts := c.options
+		if c.breaks != nil {
+			opts.Breaks = c.breaks()
 		}
-		return w.once(w.rec, opts, false)
+		return x.once(x.rec, opts, false)
 	})
-	e.Change = x.event
+	e.Change = c.event
 	return e
 }
 
 // once makes one replay, and judges one that went well.
-func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
-	own := rec == w.rec
+func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
+	own := rec == x.rec
 	var seen arrived
-	if r := w.reached.prepared(); own && r.pc != 0 {
+	if r := x.reach.prepared(); own && r.pc != 0 {
 		most := arrived{times: mostReached}
 		before, err := unchangedEvents(rec, opts.Schedule)
 		if err != nil {
@@ -85,12 +106,12 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		}
 		opts.Breaks = append([]replay.Break{r.counter(&seen, most, before)}, opts.Breaks...)
 	}
-	t := w.try(rec, opts)
-	if r := w.reached.prepared(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
+	t := x.outcome(rec, opts)
+	if r := x.reach.prepared(); own && expect && slices.Contains(t.unbroken, r.pc) && !r.moved {
 		// The replay needs the instruction itself, as it does where a handled fault comes.
-		if r.moved = true; w.reached.countBefore() {
+		if r.moved = true; x.reach.countBefore() {
 			opts.Breaks, opts.Carried = opts.Breaks[1:], nil
-			return w.once(rec, opts, expect)
+			return x.once(rec, opts, expect)
 		}
 	}
 	t.reached = seen
@@ -102,22 +123,22 @@ func (w *work) once(rec *record.Recording, opts replay.FreeRequest, expect bool)
 		t.undecided = "it did not come to its end by the recorded way: " + t.left
 	case expect:
 		if own && t.failed && t.inputs != "" && unaltered {
-			w.reached.prepared().otherInputs = t.inputs
+			x.reach.prepared().otherInputs = t.inputs
 			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
 		}
-		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, w.reached.prepared().pc) {
-			w.reached.prepared().recorded = seen
+		if own && t.failed && len(opts.Edits) == 0 && opts.Schedule == nil && !slices.Contains(t.unbroken, x.reach.prepared().pc) {
+			x.reach.prepared().recorded = seen
 		}
 	case t.failed:
 	case t.elsewhere != "":
 		t.undecided = t.elsewhere
 	case own:
-		if t.undecided = w.reached.soFar(&t); t.undecided == "" {
-			t.undecided = cmp.Or(w.faults.recurred(t.faults), w.reached.signalMissing(&t, opts.Edits))
+		if t.undecided = x.reach.soFar(&t); t.undecided == "" {
+			t.undecided = cmp.Or(x.faults.recurred(t.faults), x.reach.signalMissing(&t, opts.Edits))
 		}
 	}
 	if t.undecided == "" {
-		t.check = w.reached.prepared().check(&t, &seen, own)
+		t.check = x.reach.prepared().check(&t, &seen, own)
 	}
 	return t
 }
@@ -141,32 +162,32 @@ type replayOf struct{ explained, rec *record.Recording }
 
 // unchanged replays a recorded run as it was, and says whether it fails as recorded. What
 // a recording's experiments are compared with is replayed once.
-func (w *work) unchanged(rec *record.Recording) evidence.Experiment {
-	key := replayOf{w.rec, rec}
-	e, done := w.baselines[key]
+func (x *experiments) unchanged(rec *record.Recording) evidence.Experiment {
+	key := replayOf{x.rec, rec}
+	e, done := x.baselines[key]
 	if !done {
-		e = w.experiment("the recorded run again", rec, replay.FreeRequest{}, true)
+		e = x.replayed("the recorded run again", rec, replay.FreeRequest{}, true)
 		e.Control = true
-		w.baselines[key] = e
+		x.baselines[key] = e
 	}
 	return e
 }
 
-func (w *work) repeat(what string, expect bool, try func() trial) evidence.Experiment {
+func (x *experiments) repeat(what string, expect bool, try func() trial) evidence.Experiment {
 	e := evidence.Experiment{What: evidence.Say(what), Expect: expect}
-	if w.rec.Manifest.Outcome.Declared != nil {
+	if x.rec.Manifest.Outcome.Declared != nil {
 		e.Undecided = "whether a changed run fails is not known: the rule that says so is not applied to replays"
 		return e
 	}
-	for range w.Replays {
-		if w.progress.stopsBefore("experiments") {
-			e.Undecided = w.progress.ended().Error()
+	for range x.replays {
+		if x.progress.stopsBefore("experiments") {
+			e.Undecided = x.progress.ended().Error()
 			break
 		}
-		w.progress.say("experiment: %s, replay %d of %d", what, e.Runs+1, w.Replays)
+		x.progress.say("experiment: %s, replay %d of %d", what, e.Runs+1, x.replays)
 		t := try()
-		if t.undecided != "" && w.progress.stopsBefore("experiments") {
-			e.Undecided = w.progress.ended().Error()
+		if t.undecided != "" && x.progress.stopsBefore("experiments") {
+			e.Undecided = x.progress.ended().Error()
 			break
 		}
 		e.Runs++
@@ -188,19 +209,19 @@ const (
 	trialTimes = 10
 )
 
-func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
+func (x *experiments) outcome(rec *record.Recording, opts replay.FreeRequest) trial {
 	var t trial
-	opts.Image = w.Image
+	opts.Image = x.in.Image
 	times := &rec.Manifest.Times
 	opts.Computing = trialLeast + trialTimes*time.Duration(times.UserNS+times.SystemNS)
-	opts.AtEnd = func(s *replay.Stopped) error { return w.compare(&t, s) }
-	h := w.faults.prepared()
+	opts.AtEnd = func(s *replay.Stopped) error { return x.end.compare(&t, s) }
+	h := x.faults.prepared()
 	var seen []replay.Break
 	if t.faults, seen = h.observe(); len(seen) > 0 {
 		opts.Carried = nil // what they know has the kernel's ids of threads
 	}
 	opts.Breaks = append(seen, opts.Breaks...)
-	result, err := replay.Run(w.progress.ctx, rec, opts)
+	result, err := replay.Run(x.progress.ctx, rec, opts)
 	if result != nil {
 		t.events, t.total, t.unbroken = result.Events, result.Total, result.Unbroken
 		if result.Left != nil {
@@ -210,9 +231,9 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	}
 	var diverged *replay.DivergenceError
 	var stuck *replay.StuckError
-	ended := w.rec.Manifest.Outcome.Signal == 0 // by itself
+	ended := x.rec.Manifest.Outcome.Signal == 0 // by itself
 	switch {
-	case errors.As(err, &stuck) && w.Case.Failure.Kind == evidence.Deadlock:
+	case errors.As(err, &stuck) && x.in.Case.Failure.Kind == evidence.Deadlock:
 		t.failed, t.outcome, t.end = true, "no thread could continue", &evidence.RunEnd{Kind: evidence.RunEndBlocked}
 	case errors.As(err, &stuck) && stuck.Cause == replay.StuckEvents && ended:
 		t.undecided = "it ran far past the recorded end, where the failure showed"
@@ -235,12 +256,19 @@ func (w *work) try(rec *record.Recording, opts replay.FreeRequest) trial {
 	return t
 }
 
+// recordedEnd is how the recorded run ended, which the ends of replays are compared with.
+type recordedEnd struct {
+	in     *Input
+	rec    *record.Recording
+	faults *faultHandlers
+}
+
 // compare looks at the process at its end.
-func (w *work) compare(t *trial, s *replay.Stopped) error {
-	recorded := &w.rec.Manifest.Outcome
+func (e *recordedEnd) compare(t *trial, s *replay.Stopped) error {
+	recorded := &e.rec.Manifest.Outcome
 	if s.Signal == 0 {
 		t.outcome, t.end = fmt.Sprintf("exit status %d", s.Status), &evidence.RunEnd{Kind: evidence.RunEndExit, Status: s.Status}
-		return w.compareStatus(t, s)
+		return e.compareStatus(t, s)
 	}
 	function, pc, err := failingPlace(s)
 	if err != nil {
@@ -251,19 +279,19 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 	if function != "" {
 		t.outcome += " in " + function
 	}
-	t.failed = s.Signal == recorded.Signal && w.sameInstruction(pc) && w.samePlace(function)
+	t.failed = s.Signal == recorded.Signal && e.sameInstruction(pc) && e.samePlace(function)
 	if t.failed {
 		p, err := s.Process()
 		if err != nil {
 			return err
 		}
-		t.inputs = w.otherInputs(p)
-		t.failed, t.undecided = w.faults.sameHandled(s.TID(), t.faults)
+		t.inputs = e.otherInputs(p)
+		t.failed, t.undecided = e.faults.sameHandled(s.TID(), t.faults)
 	}
-	if err := w.compareError(t, s); err != nil {
+	if err := e.compareError(t, s); err != nil {
 		return err
 	}
-	if err := w.compareFill(t, s); err != nil {
+	if err := e.compareFill(t, s); err != nil {
 		return err
 	}
 	if !t.failed {
@@ -275,11 +303,11 @@ func (w *work) compare(t *trial, s *replay.Stopped) error {
 
 // compareStatus looks at a process that ended itself. A status is the recorded one only if it
 // was given in the same function.
-func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
-	recorded := &w.rec.Manifest.Outcome
+func (e *recordedEnd) compareStatus(t *trial, s *replay.Stopped) error {
+	recorded := &e.rec.Manifest.Outcome
 	same := recorded.Signal == 0 && s.Status == recorded.Status
 	if same {
-		there, err := w.endsThere(s)
+		there, err := e.endsThere(s)
 		if err != nil {
 			return err
 		}
@@ -287,21 +315,21 @@ func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
 			t.elsewhere = fmt.Sprintf("the run then ended by %s in another function", t.outcome)
 			return nil
 		}
-		if same, t.undecided = w.faults.sameHandled(s.TID(), t.faults); !same {
+		if same, t.undecided = e.faults.sameHandled(s.TID(), t.faults); !same {
 			t.elsewhere = fmt.Sprintf("the run then ended by %s after another signal was handled", t.outcome)
 			return nil
 		}
 	}
 	if same {
 		var err error
-		if t.failed, err = w.stillDamaged(s); err != nil {
+		if t.failed, err = e.stillDamaged(s); err != nil {
 			return err
 		}
-		if !t.failed && w.Case.Failure.Kind == evidence.ExitStatus {
+		if !t.failed && e.in.Case.Failure.Kind == evidence.ExitStatus {
 			t.undecided = "the run then ended as the recorded one did, only without the damage"
 		}
 	}
-	if !same && !w.passes(s.Status) {
+	if !same && !e.passes(s.Status) {
 		t.elsewhere = fmt.Sprintf("the run then ended by %s, by which no run that passes does", t.outcome)
 	}
 	return nil
@@ -309,10 +337,10 @@ func (w *work) compareStatus(t *trial, s *replay.Stopped) error {
 
 // endsThere reports whether a process ended itself in the function in which the recorded one
 // did.
-func (w *work) endsThere(s *replay.Stopped) (bool, error) {
-	end := w.Process
-	if w.Ending != nil {
-		end = w.Ending
+func (e *recordedEnd) endsThere(s *replay.Stopped) (bool, error) {
+	end := e.in.Process
+	if e.in.Ending != nil {
+		end = e.in.Ending
 	}
 	thread := end.FailingThread()
 	if thread == nil {
@@ -329,24 +357,24 @@ func (w *work) endsThere(s *replay.Stopped) (bool, error) {
 // samePlace reports whether the recorded run failed in a function, as far as both are known.
 // Of a process none of whose threads could go on, it is where the thread was that found
 // that out; what the report is headed by is another one's place.
-func (w *work) samePlace(function string) bool {
-	if w.Ending != nil {
-		t := w.Ending.FailingThread()
-		return t == nil || placeOf(w.Ending, t) == function
+func (e *recordedEnd) samePlace(function string) bool {
+	if e.in.Ending != nil {
+		t := e.in.Ending.FailingThread()
+		return t == nil || placeOf(e.in.Ending, t) == function
 	}
-	site := w.Case.Failure.Site
+	site := e.in.Case.Failure.Site
 	if site == nil || function == "" {
 		return true
 	}
-	recorded := &w.rec.Manifest.Outcome
+	recorded := &e.rec.Manifest.Outcome
 	if recorded.Stuck == "" {
 		// A handler may have ended the process: the report is headed by what it interrupted.
-		t := w.Process.FailingThread()
-		return evidence.ShortName(site.Function) == function || t != nil && placeOf(w.Process, t) == function
+		t := e.in.Process.FailingThread()
+		return evidence.ShortName(site.Function) == function || t != nil && placeOf(e.in.Process, t) == function
 	}
-	for i := range w.Process.Threads {
-		if t := &w.Process.Threads[i]; t.Ref.TID == recorded.TID {
-			found := placeOf(w.Process, t)
+	for i := range e.in.Process.Threads {
+		if t := &e.in.Process.Threads[i]; t.Ref.TID == recorded.TID {
+			found := placeOf(e.in.Process, t)
 			return found == "" || found == function
 		}
 	}
@@ -354,8 +382,8 @@ func (w *work) samePlace(function string) bool {
 }
 
 // passes reports whether a run that ends with a status is known to have passed.
-func (w *work) passes(status int) bool {
-	return status == 0 || slices.ContainsFunc(w.Passing, func(r *record.Recording) bool {
+func (e *recordedEnd) passes(status int) bool {
+	return status == 0 || slices.ContainsFunc(e.in.Passing, func(r *record.Recording) bool {
 		o := &r.Manifest.Outcome
 		return o.Signal == 0 && o.Status == status
 	})
@@ -367,8 +395,8 @@ const otherwise = "failed otherwise, with "
 
 // compareFill looks whether a pointer from freed memory, by which the recorded run
 // failed, is from the same object again.
-func (w *work) compareFill(t *trial, s *replay.Stopped) error {
-	recorded, err := w.filled(w.Process)
+func (e *recordedEnd) compareFill(t *trial, s *replay.Stopped) error {
+	recorded, err := e.filled(e.in.Process)
 	if len(recorded) == 0 || err != nil || !t.failed {
 		return err
 	}
@@ -376,7 +404,7 @@ func (w *work) compareFill(t *trial, s *replay.Stopped) error {
 	if err != nil {
 		return err
 	}
-	now, err := w.filled(p)
+	now, err := e.filled(p)
 	if err != nil || slices.ContainsFunc(now, func(o evidence.Addr) bool { return slices.Contains(recorded, o) }) {
 		return err
 	}
@@ -390,10 +418,10 @@ func (w *work) compareFill(t *trial, s *replay.Stopped) error {
 
 // filled are the freed objects whose fill the failing thread has in its registers,
 // if a finding says that it failed by one.
-func (w *work) filled(p *image.Process) ([]evidence.Addr, error) {
+func (e *recordedEnd) filled(p *image.Process) ([]evidence.Addr, error) {
 	read := func(f evidence.Finding) bool { return f.Kind == evidence.FindingUseAfterFree && f.Damage == nil }
 	thread := p.FailingThread()
-	if thread == nil || w.Case.Failure.Fault == nil || !slices.ContainsFunc(w.Case.Findings, read) {
+	if thread == nil || e.in.Case.Failure.Fault == nil || !slices.ContainsFunc(e.in.Case.Findings, read) {
 		return nil, nil
 	}
 	heap, err := agent.Open(p, 0)
@@ -415,8 +443,8 @@ func (w *work) filled(p *image.Process) ([]evidence.Addr, error) {
 
 // compareError looks whether the agent ended the process because of the same
 // object: one defect may have damaged others as well.
-func (w *work) compareError(t *trial, s *replay.Stopped) error {
-	recorded, err := fatalError(w.Process)
+func (e *recordedEnd) compareError(t *trial, s *replay.Stopped) error {
+	recorded, err := fatalError(e.in.Process)
 	if recorded == nil || err != nil || !t.failed {
 		return err
 	}
@@ -457,8 +485,8 @@ func fatalError(m agent.Memory) (*agent.Error, error) {
 
 // stillDamaged compares what the findings name with the core: of a run that
 // ended by itself, damage is the failure.
-func (w *work) stillDamaged(m agent.Memory) (bool, error) {
-	for _, f := range w.Case.Findings {
+func (e *recordedEnd) stillDamaged(m agent.Memory) (bool, error) {
+	for _, f := range e.in.Case.Findings {
 		if f.Damage == nil {
 			continue
 		}
@@ -467,7 +495,7 @@ func (w *work) stillDamaged(m agent.Memory) (bool, error) {
 		for _, x := range []struct {
 			m     agent.Memory
 			bytes []byte
-		}{{m, now}, {w.Process, recorded}} {
+		}{{m, now}, {e.in.Process, recorded}} {
 			if n, err := x.m.ReadMemory(f.Damage.Start, x.bytes); err != nil || n != size {
 				return false, fmt.Errorf("the damaged memory at %v cannot be read: %d of %d bytes: %w", f.Damage.Start, n, size, cmp.Or(err, io.ErrUnexpectedEOF))
 			}
@@ -482,13 +510,13 @@ func (w *work) stillDamaged(m agent.Memory) (bool, error) {
 // sameInstruction reports whether the recorded run ended at an instruction, if it was one
 // that faulted. A handler of the fault that sent a signal did so by a call, whose place is
 // the recording library's.
-func (w *work) sameInstruction(pc evidence.Addr) bool {
-	p := w.Process
-	if w.Ending != nil {
-		p = w.Ending
+func (e *recordedEnd) sameInstruction(pc evidence.Addr) bool {
+	p := e.in.Process
+	if e.in.Ending != nil {
+		p = e.in.Ending
 	}
 	thread := p.FailingThread()
-	if w.Case.Failure.Fault == nil || w.Ending != nil && thread != nil && thread.Signal != nil && thread.Signal.Code <= 0 {
+	if e.in.Case.Failure.Fault == nil || e.in.Ending != nil && thread != nil && thread.Signal != nil && thread.Signal.Code <= 0 {
 		return true
 	}
 	return thread != nil && thread.Registers.PC() == pc

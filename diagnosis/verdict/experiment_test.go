@@ -160,16 +160,16 @@ func TestObjectOfFrame(t *testing.T) {
 func TestUnchangedIsReplayedOnce(t *testing.T) {
 	undecided, decided := &record.Recording{Manifest: &record.Manifest{}}, &record.Recording{Manifest: &record.Manifest{}}
 	undecided.Manifest.Outcome.Declared = &record.Declared{}
-	w := &work{Input: Input{Replays: 0}, rec: undecided, baselines: map[replayOf]evidence.Experiment{}}
-	first := w.unchanged(undecided)
+	x := &experiments{rec: undecided, baselines: map[replayOf]evidence.Experiment{}}
+	first := x.unchanged(undecided)
 	if first.Undecided == "" || !first.Expect {
 		t.Fatalf("the first is %+v", first)
 	}
 	undecided.Manifest.Outcome.Declared = nil // a second replay would see it
-	if second := w.unchanged(undecided); second != first {
+	if second := x.unchanged(undecided); second != first {
 		t.Errorf("the second is %+v, want %+v", second, first)
 	}
-	if other := w.unchanged(decided); other.Undecided != "" {
+	if other := x.unchanged(decided); other.Undecided != "" {
 		t.Errorf("that of another recording is %+v", other)
 	}
 }
@@ -182,8 +182,8 @@ func (unreadable) ReadMemory(evidence.Addr, []byte) (int, error) { return 0, io.
 // Damage that cannot be read is not known to have gone with a change.
 func TestUnreadableDamage(t *testing.T) {
 	c := &evidence.Case{Findings: []evidence.Finding{{Damage: &evidence.Damage{Start: 0x1000, End: 0x1010}}}}
-	w := &work{Input: Input{Case: c}}
-	if damaged, err := w.stillDamaged(unreadable{}); damaged || !errors.Is(err, io.ErrUnexpectedEOF) {
+	e := &recordedEnd{in: &Input{Case: c}}
+	if damaged, err := e.stillDamaged(unreadable{}); damaged || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v, %v", damaged, err)
 	}
 }

@@ -238,14 +238,14 @@ func WithoutFault(ctx context.Context, in Input, at *eventlog.HandledSignal) []e
 	defer w.progress.bound(w.Time, w.Spent)()
 	w.faults.once.Do(func() {})  // those of faults are what is changed
 	w.reached.once.Do(func() {}) // it came to the fault, which is as far as matters
-	list := []evidence.Experiment{w.experiment("the recorded run again", w.rec, replay.FreeRequest{}, true)}
+	list := []evidence.Experiment{w.experiments.replayed("the recorded run again", w.rec, replay.FreeRequest{}, true)}
 	if !list[0].Agrees() {
 		return list
 	}
 	skipped := 0
-	e := w.repeat("the fault skipped", false, func() trial {
+	e := w.experiments.repeat("the fault skipped", false, func() trial {
 		skipped = 0
-		t := w.once(w.rec, replay.FreeRequest{Breaks: []replay.Break{skipFaults(at, &skipped)}}, false)
+		t := w.experiments.once(w.rec, replay.FreeRequest{Breaks: []replay.Break{skipFaults(at, &skipped)}}, false)
 		if t.undecided == "" && skipped == 0 {
 			t.undecided = "the replay did not come to the fault"
 		}

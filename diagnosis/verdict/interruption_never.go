@@ -32,7 +32,7 @@ func (r *race) testMissed(c *patterns.Candidate) (*tested, error) {
 // force makes a passing run take the failing order: without the signal the interrupted code
 // makes its access first. The run as it was has to pass again.
 func (r *race) force(t *tested, in *interruption) {
-	control := r.experiment(unchanged.what, in.run.rec, replay.FreeRequest{}, false)
+	control := r.experiments.replayed(unchanged.what, in.run.rec, replay.FreeRequest{}, false)
 	p := in.withheld()
 	p.what, p.expect = "the passing run, with "+p.what, true
 	forced, _, _ := in.sure(p)

@@ -346,9 +346,7 @@ func (x *interruption) begun() []int {
 	if len(opts.Breaks) == 0 {
 		return nil
 	}
-	w := *x.work
-	w.Replays = 1
-	w.repeat("accesses of the interrupted functions", true, func() trial { return w.try(x.run.rec, opts) })
+	x.experiments.times(1).repeat("accesses of the interrupted functions", true, func() trial { return x.experiments.outcome(x.run.rec, opts) })
 	var list []int
 	for n := range min(len(frames), most) {
 		hits, ok := at[frames[n].CFA]

@@ -21,13 +21,12 @@ const (
 // replay's.
 func (x *interruption) try(p *placement, times int) (evidence.Experiment, *moved, effect) {
 	var last *moved
-	w := *x.work
-	w.Replays = times
-	e := w.repeat(p.what, p.expect, func() trial {
+	some := x.experiments.times(times)
+	e := some.repeat(p.what, p.expect, func() trial {
 		m := &moved{raised: -1}
 		last = m
 		opts := replay.FreeRequest{Common: replay.Common{Hooks: p.hooks(m)}, Watching: replay.Watching{Watches: x.words, OnHit: m.note}, Edits: x.edits(p.until)}
-		t := w.once(x.run.rec, opts, p.expect)
+		t := some.once(x.run.rec, opts, p.expect)
 		switch {
 		case t.undecided != "":
 		case t.endless: // a signal more or less may be what ends it

@@ -167,7 +167,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 // asRecorded says how far the replay that the experiments began with was the recorded failure. Where
 // no replay failed as recorded, what replays showed is of another run, and no cause is named.
 func (w *work) asRecorded() {
-	e := w.baselines[replayOf{w.rec, w.rec}]
+	e := w.experiments.baselines[replayOf{w.rec, w.rec}]
 	switch {
 	case e.Runs > 0 && e.Failed == 0 && (e.Undecided == "" || w.progress.ended() != errInterrupted): // which ends the replay's process as well
 		w.progress.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
@@ -188,26 +188,27 @@ func newWork(ctx context.Context, in Input) *work {
 		in.Replays = DefaultReplays
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
-	w := &work{Input: in, rec: in.Failing[0], out: out, baselines: map[replayOf]evidence.Experiment{},
+	w := &work{Input: in, rec: in.Failing[0], out: out,
 		stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
 	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
+	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
+		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
 }
 
 // work is one diagnosis.
 type work struct {
 	Input
-	progress *progress
-	moments  *moments
-	rec      *record.Recording
-	out      *evidence.Diagnosis
-	reached  *reach
-	faults   *faultHandlers
-	// baselines are the replays of runs as they were, and shared by all copies of the work.
-	baselines map[replayOf]evidence.Experiment
+	progress    *progress
+	moments     *moments
+	rec         *record.Recording
+	out         *evidence.Diagnosis
+	reached     *reach
+	experiments *experiments
+	faults      *faultHandlers
 	// asides are uses of freed objects of which it is not known that they have to do with the
 	// failure.
 	asides []evidence.Cause

@@ -135,7 +135,7 @@ func TestInterruptedBaseline(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w := &work{progress: &progress{ctx: ctx, coverage: new(evidence.Coverage)}, reached: new(reach), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
-			baselines: map[replayOf]evidence.Experiment{{}: {Runs: 1, Undecided: x.undecided}}}
+			experiments: &experiments{baselines: map[replayOf]evidence.Experiment{{}: {Runs: 1, Undecided: x.undecided}}}}
 		if x.interrupted {
 			cancel()
 		}

@@ -59,9 +59,9 @@ func (k *wakeups) woken(m *missingWakeup) (contradicted bool) {
 	if m.edge.What != evidence.WaitCondition {
 		return false
 	}
-	again := k.unchanged(k.rec)
+	again := k.experiments.unchanged(k.rec)
 	tooOften := false
-	e := k.without(&change{what: fmt.Sprintf("waits for %s end when no thread can continue", m.Variable), breaks: func() []replay.Break {
+	e := k.experiments.without(&change{what: fmt.Sprintf("waits for %s end when no thread can continue", m.Variable), breaks: func() []replay.Break {
 		x := &ending{of: m, last: map[uint32]uint64{}, times: map[uint32]int{}, vain: map[uint32]bool{}, tooOften: &tooOften}
 		list, err := k.breaks([]string{"pthread_cond_wait"}, x.call)
 		if err != nil { // seeCalls has found it
@@ -135,7 +135,7 @@ func (k *wakeups) prove(m *missingWakeup) {
 		returned = returned || s.Moment.Thread == wait.thread
 		return nil
 	}
-	e := k.experiment(fmt.Sprintf("%s kept back before that until %s waits", k.threadText(wake.thread), k.threadText(wait.thread)),
+	e := k.experiments.replayed(fmt.Sprintf("%s kept back before that until %s waits", k.threadText(wake.thread), k.threadText(wait.thread)),
 		k.rec, replay.FreeRequest{Breaks: []replay.Break{{PC: wait.returnTo, Do: see}}, Schedule: replay.Reorder(schedule, replay.Hold{
 			Thread: wake.thread, Ordinal: wake.ordinal, Until: replay.EventOf{Thread: wait.thread, Ordinal: replay.AsFarAsItCan}})}, false)
 	if e.Agrees() && !returned {
@@ -144,5 +144,5 @@ func (k *wakeups) prove(m *missingWakeup) {
 	claim := evidence.Event{Thing: m.Variable, At: evidence.Moment{Thread: wake.thread, Ordinal: wake.ordinal, PC: wake.returnTo, Count: 1}}
 	e.Change = &claim
 	m.Experiments = append(m.Experiments, e)
-	k.proveBy(&m.Cause, claim)
+	k.experiments.proveBy(&m.Cause, claim)
 }
