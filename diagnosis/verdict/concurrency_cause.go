@@ -300,7 +300,7 @@ func (w *work) identities(i *evidence.Interleaving, log *evidence.AccessLog) []e
 
 // lockIdentity is the variable that a lock is.
 func (w *work) lockIdentity(l *evidence.Lock) evidence.Identity {
-	for _, t := range *w.stackLocks {
+	for _, t := range w.stacks.locks {
 		if t.Name == l.Name {
 			return t.Identified()
 		}

@@ -55,7 +55,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		add(w.heapObjects(list))
 	}
 	if level > 0 {
-		stack := w.stackParts()
+		stack := w.stacks.parts()
 		add(stack)
 		// What containers have on the heap comes after the variable itself, which says more. A
 		// run that passes has freed it: with one, orders of it are not to be compared.

@@ -53,57 +53,68 @@ type stackPlace struct {
 	module  *image.Module // of the function
 }
 
-// stackParts are the parts of variables that threads share by references to the stack of
+// stackVariables are the variables on stacks that threads share.
+type stackVariables struct {
+	progress *progress
+	rec      *record.Recording
+	process  *image.Process
+	objects  func(evidence.Addr) *evidence.HeapObject
+	// places says of targets on stacks, by their names, where they lie.
+	places map[string]stackPlace
+	locks  []watchtrace.Target
+}
+
+// parts are the parts of variables that threads share by references to the stack of
 // one of them: those in memory of the failing thread's outermost frame, and those of other
 // threads' to which some thread's live stack points from elsewhere.
-func (w *work) stackParts() []watchtrace.Target {
-	if slices.Equal(w.rec.Log.Threads(), []uint32{1}) {
+func (s *stackVariables) parts() []watchtrace.Target {
+	if slices.Equal(s.rec.Log.Threads(), []uint32{1}) {
 		return nil
 	}
-	frames, err := outermostFrames(w.Process, w.rec)
+	frames, err := outermostFrames(s.process, s.rec)
 	if err != nil {
-		w.progress.limit(evidence.Limit{Code: evidence.LimitStackVariables, Reason: err.Error()})
+		s.progress.limit(evidence.Limit{Code: evidence.LimitStackVariables, Reason: err.Error()})
 		return nil
 	}
 	var list []watchtrace.Target
 	left := mostVariables
 	for _, f := range frames {
-		if w.nameTaken(f) {
+		if s.nameTaken(f) {
 			continue
 		}
-		variables := w.sharedVariables(frames, f)
+		variables := s.shared(frames, f)
 		if len(variables) > left {
-			w.progress.limit(evidence.Limit{Code: evidence.LimitManyStackVariables, Count: mostVariables})
+			s.progress.limit(evidence.Limit{Code: evidence.LimitManyStackVariables, Count: mostVariables})
 		}
 		if variables = variables[:min(len(variables), left)]; len(variables) == 0 {
 			continue
 		}
 		left -= len(variables)
 		place := stackPlace{thread: f.thread, function: f.function, cfa: f.frame.CFA, moves: true, module: f.module}
-		list = append(list, w.returnSlot(&place))
+		list = append(list, s.returnSlot(&place))
 		for _, v := range variables {
 			place.moves = v.moves
 			parts, locks := v.parts(evidence.ShortName(f.function))
 			for _, t := range slices.Concat(parts, locks) {
-				w.stackPlaces[t.Name] = place
+				s.places[t.Name] = place
 			}
 			list = append(list, parts...)
-			w.addLocks(locks)
+			s.addLocks(locks)
 		}
 	}
 	return list
 }
 
-// sharedVariables are the variables of a frame that may be shared, those that other threads
+// shared are the variables of a frame that may be shared, those that other threads
 // have pointers to first, and those without a pointer only of the thread that failed: the
 // others' pointers may be gone.
-func (w *work) sharedVariables(frames []outermostFrame, f outermostFrame) []stackVariable {
-	pointed := w.pointersInto(frames, f)
+func (s *stackVariables) shared(frames []outermostFrame, f outermostFrame) []stackVariable {
+	pointed := s.pointersInto(frames, f)
 	if len(pointed) == 0 && !f.failing {
 		return nil
 	}
 	var list []stackVariable
-	for _, v := range variablesOf(w.Process, f) {
+	for _, v := range variablesOf(s.process, f) {
 		end := v.addr + evidence.Addr(v.typ.Size())
 		v.shared = slices.ContainsFunc(pointed, func(to evidence.Addr) bool { return to >= v.addr && to < end })
 		if v.shared || f.failing {
@@ -125,8 +136,8 @@ func (w *work) sharedVariables(frames []outermostFrame, f outermostFrame) []stac
 
 // nameTaken reports whether another thread that runs the same function has its variables
 // looked at already: the names would be the same.
-func (w *work) nameTaken(f outermostFrame) bool {
-	place, taken := w.stackPlaces[slotName(f.function)]
+func (s *stackVariables) nameTaken(f outermostFrame) bool {
+	place, taken := s.places[slotName(f.function)]
 	return taken && place.thread != f.thread
 }
 
@@ -134,14 +145,14 @@ func slotName(function string) string { return evidence.ShortName(function) + "'
 
 // returnSlot is where a frame has its return address, right below its CFA (System V ABI,
 // section 3.2.2): the call that writes it begins the frame.
-func (w *work) returnSlot(place *stackPlace) watchtrace.Target {
+func (s *stackVariables) returnSlot(place *stackPlace) watchtrace.Target {
 	t := watchtrace.Target{Name: slotName(place.function), Addr: place.cfa - wordSize, Size: wordSize, Writes: true,
 		Identity: evidence.Identity{Kind: evidence.IdentityReturn, Function: evidence.ShortName(place.function)}}
 	place.slot = t.Name
-	if place.returns, _ = wordAt(w.Process, t.Addr, wordSize); place.returns == 0 {
+	if place.returns, _ = wordAt(s.process, t.Addr, wordSize); place.returns == 0 {
 		place.slot = "" // it is not in the core
 	}
-	w.stackPlaces[t.Name] = *place
+	s.places[t.Name] = *place
 	return t
 }
 
@@ -319,21 +330,17 @@ func (v *stackVariable) parts(function string) (list, locks []watchtrace.Target)
 	return list, locks
 }
 
-func (w *work) addLocks(locks []watchtrace.Target) {
+func (s *stackVariables) addLocks(locks []watchtrace.Target) {
 	for _, l := range locks {
-		if !slices.ContainsFunc(*w.stackLocks, func(o watchtrace.Target) bool { return o.Name == l.Name }) {
-			*w.stackLocks = append(*w.stackLocks, l)
+		if !slices.ContainsFunc(s.locks, func(o watchtrace.Target) bool { return o.Name == l.Name }) {
+			s.locks = append(s.locks, l)
 		}
 	}
 }
 
 // nameLocks gives the locks of a run's log that lie on stacks the names of the variables
-// that they are: their addresses may differ between runs.
-func (w *work) nameLocks(rec *record.Recording, log *evidence.AccessLog) {
-	locks := *w.stackLocks
-	if len(locks) > 0 && rec != w.rec {
-		locks = w.resolved(rec, locks)
-	}
+// that they are, where that run has them.
+func nameLocks(log *evidence.AccessLog, locks []watchtrace.Target) {
 	name := func(l *evidence.Lock) {
 		for i := range locks {
 			if l.Name == "" && locks[i].Absent == "" && locks[i].Addr == l.Address {
@@ -353,7 +360,7 @@ func (w *work) nameLocks(rec *record.Recording, log *evidence.AccessLog) {
 
 // pointersInto are addresses within a frame that another thread has on its live stack, in
 // a register, or in a heap object that one of these points to.
-func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evidence.Addr {
+func (s *stackVariables) pointersInto(frames []outermostFrame, into outermostFrame) []evidence.Addr {
 	var list []evidence.Addr
 	note := func(v evidence.Addr) {
 		if v >= into.low && v < into.frame.CFA {
@@ -364,7 +371,7 @@ func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evid
 		if f.thread == into.thread {
 			continue
 		}
-		words := wordsAt(w.Process, f.low, min(int(f.frame.CFA-f.low)/wordSize, mostWordsSearched))
+		words := wordsAt(s.process, f.low, min(int(f.frame.CFA-f.low)/wordSize, mostWordsSearched))
 		for r := image.RAX; r <= image.R15; r++ {
 			if v, ok := f.frame.Registers.Get(r); ok {
 				words = append(words, evidence.Addr(v))
@@ -372,11 +379,11 @@ func (w *work) pointersInto(frames []outermostFrame, into outermostFrame) []evid
 		}
 		slices.Sort(words)
 		for _, v := range slices.Compact(words) {
-			if note(v); w.Object == nil {
+			if note(v); s.objects == nil {
 				continue
 			}
-			if o := w.Object(v); o != nil && v >= o.Addr && v < o.Addr+evidence.Addr(o.Size) {
-				for _, held := range wordsAt(w.Process, o.Addr, min(int(o.Size/wordSize), mostWordsFollowed)) {
+			if o := s.objects(v); o != nil && v >= o.Addr && v < o.Addr+evidence.Addr(o.Size) {
+				for _, held := range wordsAt(s.process, o.Addr, min(int(o.Size/wordSize), mostWordsFollowed)) {
 					note(held)
 				}
 			}
@@ -396,11 +403,11 @@ func wordsAt(p *image.Process, at evidence.Addr, most int) []evidence.Addr {
 	return list
 }
 
-// placeOnStacks finds the targets that lie on stacks in another run, of which the frames are
+// placeIn finds the targets that lie on stacks in another run, of which the frames are
 // given, or why there are none.
-func (w *work) placeOnStacks(targets []watchtrace.Target, rec *record.Recording, there []outermostFrame, err error) {
+func (s *stackVariables) placeIn(targets []watchtrace.Target, rec *record.Recording, there []outermostFrame, err error) {
 	for i := range targets {
-		t, is := w.stackPlaces[targets[i].Name]
+		t, is := s.places[targets[i].Name]
 		if !is {
 			continue
 		}
@@ -441,12 +448,12 @@ type frameTime struct {
 
 // ofFrames leaves out of a log what was done to a frame's place while the frame was not
 // there: that was to another variable, or none. Where the call is not known, all of it goes.
-func (w *work) ofFrames(log *evidence.AccessLog) {
+func (s *stackVariables) ofFrames(log *evidence.AccessLog) {
 	times := map[string]frameTime{}
 	for i := range log.Accesses {
 		a := &log.Accesses[i]
 		name := log.Variables[a.Variable].Name
-		switch place, is := w.stackPlaces[name]; {
+		switch place, is := s.places[name]; {
 		case !is || place.slot != name || a.Thread != place.thread:
 		case a.New == place.returns:
 			times[name] = frameTime{call: *a}
@@ -459,12 +466,12 @@ func (w *work) ofFrames(log *evidence.AccessLog) {
 	}
 	log.Accesses = slices.DeleteFunc(slices.Clone(log.Accesses), func(a evidence.Access) bool {
 		name := log.Variables[a.Variable].Name
-		place, is := w.stackPlaces[name]
+		place, is := s.places[name]
 		if !is {
 			return false
 		}
 		t, known := times[place.slot]
-		return !known || name == place.slot || !t.has(&a, place.module != nil && w.Process.ModuleAt(a.PC) == place.module)
+		return !known || name == place.slot || !t.has(&a, place.module != nil && s.process.ModuleAt(a.PC) == place.module)
 	})
 }
 

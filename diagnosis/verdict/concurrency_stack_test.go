@@ -13,9 +13,9 @@ import (
 func TestOfFrames(t *testing.T) {
 	const slot, variable, global, returns = 0, 1, 2, 0x5555
 	own, other := uint32(1), uint32(2)
-	w := &work{Input: Input{Process: &image.Process{}}, stackPlaces: map[string]stackPlace{}}
+	s := &stackVariables{process: &image.Process{}, places: map[string]stackPlace{}}
 	place := stackPlace{thread: own, function: "main", slot: "main's return address", returns: returns}
-	w.stackPlaces["main's return address"], w.stackPlaces["main's sum"] = place, place
+	s.places["main's return address"], s.places["main's sum"] = place, place
 	access := func(v int32, thread uint32, ordinal, position, value uint64) evidence.Access {
 		return evidence.Access{Variable: v, Thread: thread, Ordinal: ordinal, Position: position, New: value}
 	}
@@ -35,7 +35,7 @@ func TestOfFrames(t *testing.T) {
 	}
 	kept := func(list []evidence.Access) (values []uint64) {
 		log := &evidence.AccessLog{Variables: variables, Accesses: list}
-		w.ofFrames(log)
+		s.ofFrames(log)
 		for _, a := range log.Accesses {
 			values = append(values, a.New)
 		}

@@ -53,8 +53,12 @@ func (w *work) traceOne(what string, rec *record.Recording, targets []watchtrace
 	if t.plan, t.log, err = w.traceAll(rec, targets, opts); err != nil {
 		return t, err
 	}
-	w.ofFrames(t.log)
-	w.nameLocks(rec, t.log)
+	w.stacks.ofFrames(t.log)
+	locks := w.stacks.locks
+	if len(locks) > 0 && rec != w.rec { // their addresses may differ between runs
+		locks = w.resolved(rec, locks)
+	}
+	nameLocks(t.log, locks)
 	for e, err := range rec.Log.Events(rec.Manifest.Outcome.Thread) {
 		if err != nil {
 			break // what is missing is behind all that is known
@@ -86,13 +90,13 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 	list := slices.Clone(targets)
 	path, err := rec.Core()
 	if err != nil {
-		w.placeOnStacks(list, rec, nil, err)
+		w.stacks.placeIn(list, rec, nil, err)
 		return list
 	}
 	p, err := image.OpenCore(path, w.Image)
 	if err != nil {
 		w.progress.limit(evidence.Limit{Code: evidence.LimitFailedPart, Subject: rec.Dir, Reason: err.Error()})
-		w.placeOnStacks(list, rec, nil, err)
+		w.stacks.placeIn(list, rec, nil, err)
 		return list
 	}
 	defer p.Close()
@@ -103,7 +107,7 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 	there, errThere := watchtrace.NewAllocations(p)
 	for i, t := range targets {
 		o := objectOf(w.Process, w.Object, t)
-		switch _, onStack := w.stackPlaces[t.Name]; {
+		switch _, onStack := w.stacks.places[t.Name]; {
 		case onStack:
 		case o != nil && here != nil && errThere == nil:
 			addr, err := here.Same(o, there)
@@ -124,9 +128,9 @@ func (w *work) resolved(rec *record.Recording, targets []watchtrace.Target) []wa
 			}
 		}
 	}
-	if len(w.stackPlaces) > 0 { // or the whole log would be read for nothing
+	if len(w.stacks.places) > 0 { // or the whole log would be read for nothing
 		frames, err := outermostFrames(p, rec)
-		w.placeOnStacks(list, rec, frames, err)
+		w.stacks.placeIn(list, rec, frames, err)
 	}
 	return list
 }

@@ -189,11 +189,12 @@ func newWork(ctx context.Context, in Input) *work {
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
 	w := &work{Input: in, rec: in.Failing[0], out: out,
-		stackPlaces: map[string]stackPlace{}, stackLocks: new([]watchtrace.Target), unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
+		unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
 	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
+	w.stacks = &stackVariables{progress: w.progress, rec: w.rec, process: in.Process, objects: in.Object, places: map[string]stackPlace{}}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -212,9 +213,7 @@ type work struct {
 	// asides are uses of freed objects of which it is not known that they have to do with the
 	// failure.
 	asides []evidence.Cause
-	// stackPlaces says of targets on stacks, by their names, where they lie.
-	stackPlaces map[string]stackPlace
-	stackLocks  *[]watchtrace.Target
+	stacks *stackVariables
 	// overtaken is memory that bad values came from, to which something was stored only after that.
 	overtaken []watchtrace.Target
 	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
