@@ -168,7 +168,7 @@ func better(wide, narrow []evidence.Cause) bool {
 
 // race traces the targets and finds the candidates.
 func (w *work) race(targets []watchtrace.Target) (*race, error) {
-	failing, passing, err := w.traceSuspects(targets)
+	failing, passing, err := w.tracer.runs(targets)
 	if err != nil {
 		return nil, err
 	}

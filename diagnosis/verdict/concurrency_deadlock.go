@@ -152,7 +152,7 @@ func (w *work) passingOrder(i *evidence.Interleaving) {
 	if len(w.Passing) == 0 {
 		return
 	}
-	opts := w.options("locks of passing run 1")
+	opts := w.tracer.options("locks of passing run 1")
 	opts.LockOrder = true
 	plan, err := watchtrace.NewPlan(w.Passing[0], nil, opts)
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *work) passingOrder(i *evidence.Interleaving) {
 		w.progress.limit(evidence.Limit{Code: evidence.LimitLockOrders, Subject: w.Passing[0].Dir, Reason: err.Error()})
 		return
 	}
-	w.covered(log)
+	w.tracer.covered(log)
 	for _, failing := range i.Failing {
 		if n := sameOrder(log, &failing); n >= 0 {
 			i.Passing = append(i.Passing, w.acquired(log, n))

@@ -16,8 +16,8 @@ var gaveUp = map[evidence.FailureKind]bool{evidence.Abort: true, evidence.Assert
 // foregone leaves out of a failing run's log what was accessed when the failure was
 // decided: by code of the function that gave up from which there is one way only, to the
 // call that ended the process.
-func (w *work) foregone(log *evidence.AccessLog, failing uint32) {
-	end, found := gaveUpAt(w.Case)
+func (tr *tracer) foregone(log *evidence.AccessLog, failing uint32) {
+	end, found := gaveUpAt(tr.in.Case)
 	if !found {
 		return
 	}
@@ -28,7 +28,7 @@ func (w *work) foregone(log *evidence.AccessLog, failing uint32) {
 		}
 		leads, seen := known[a.PC]
 		if !seen {
-			leads = leadsTo(w.Process, a.PC, end)
+			leads = leadsTo(tr.in.Process, a.PC, end)
 			known[a.PC] = leads
 		}
 		return leads

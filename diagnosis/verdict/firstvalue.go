@@ -73,7 +73,7 @@ func (c *chain) unsetBefore(l *link, owner *evidence.Frame) (bool, error) {
 	called := watchtrace.Target{Name: "the return address", Addr: owner.CFA - wordSize, Size: wordSize, Writes: true, Group: "frame"}
 	local := l.victim.target()
 	local.Group = called.Group
-	_, log, err := c.traceAll(c.rec, []watchtrace.Target{local, called}, c.options("the frame of "+l.victim.name))
+	_, log, err := c.tracer.trace(c.rec, []watchtrace.Target{local, called}, c.tracer.options("the frame of "+l.victim.name))
 	if err != nil {
 		return true, err
 	}

@@ -80,7 +80,7 @@ func (c *chain) lookAgain(v *victim, made *link) (*secondLook, error) {
 	case onFailingStack(c.Process, v.start):
 		return nil, nil
 	}
-	_, log, err := c.traceAll(c.rec, targets, c.options("a second look at "+v.name))
+	_, log, err := c.tracer.trace(c.rec, targets, c.tracer.options("a second look at "+v.name))
 	if err != nil {
 		return nil, err
 	}

@@ -423,7 +423,7 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		targets[0].Group, t.Group = "hop", "hop"
 		targets = append(targets, t)
 	}
-	plan, log, err := c.traceAll(c.rec, targets, c.options(fmt.Sprintf("hop %d", n+1)))
+	plan, log, err := c.tracer.trace(c.rec, targets, c.tracer.options(fmt.Sprintf("hop %d", n+1)))
 	if err != nil {
 		return nil, nil, err
 	}

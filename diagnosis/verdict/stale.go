@@ -22,7 +22,7 @@ func (c *chain) stale(x *change) bool {
 		{Name: "the memory", Addr: l.word(), Size: int(l.access.Size), Writes: true, Group: together},
 		{Name: "the pointer", Addr: *holder, Size: wordSize, Writes: true, Group: together},
 	}
-	_, log, err := c.traceAll(c.rec, targets, c.options("the pointer by which "+where(&l.seen)+" stores"))
+	_, log, err := c.tracer.trace(c.rec, targets, c.tracer.options("the pointer by which "+where(&l.seen)+" stores"))
 	if err != nil {
 		c.progress.failedPart(err)
 		return false

@@ -25,7 +25,7 @@ func (w *work) stray() error {
 	for i := range victims {
 		targets = append(targets, victims[i].target())
 	}
-	t, err := w.traceOne("stray stores", w.rec, targets)
+	t, err := w.tracer.run("stray stores", w.rec, targets)
 	if err != nil {
 		return err
 	}

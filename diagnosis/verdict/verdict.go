@@ -195,6 +195,7 @@ func newWork(ctx context.Context, in Input) *work {
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	w.stacks = &stackVariables{progress: w.progress, rec: w.rec, process: in.Process, objects: in.Object, places: map[string]stackPlace{}}
+	w.tracer = &tracer{in: &w.Input, rec: w.rec, out: out, progress: w.progress, stacks: w.stacks}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -214,6 +215,7 @@ type work struct {
 	// failure.
 	asides []evidence.Cause
 	stacks *stackVariables
+	tracer *tracer
 	// overtaken is memory that bad values came from, to which something was stored only after that.
 	overtaken []watchtrace.Target
 	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
@@ -222,31 +224,6 @@ type work struct {
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
 	exact *exact
-}
-
-// options are those of the passes over a recording.
-func (w *work) options(what string) watchtrace.Options {
-	return watchtrace.Options{Image: w.Image, Hits: w.Hits, Progress: func(p watchtrace.Progress) {
-		w.progress.say("%s: pass %d of %d, %d accesses", what, min(p.Done+1, p.Passes), p.Passes, p.Hits)
-	}}
-}
-
-// covered adds what passes saw to the coverage.
-func (w *work) covered(log *evidence.AccessLog) {
-	c := &w.out.Coverage
-	for _, v := range log.Variables {
-		if v.Pass > 0 {
-			v.Pass += c.Passes
-		}
-		w.out.Watched = append(w.out.Watched, v)
-	}
-	c.Passes += log.Coverage.Passes
-	c.Hits += log.Coverage.Hits
-	c.Lost += log.Coverage.Lost
-	c.Backend = log.Coverage.Backend
-	for _, l := range log.Coverage.Limits {
-		w.progress.limit(l)
-	}
 }
 
 // rank puts causes that experiments proved first. Of equals, where a bad value
