@@ -26,7 +26,7 @@ const (
 // experiment which order of accesses the failure depends on. What is looked at is
 // widened until an order is proved.
 func (w *work) concurrency() error {
-	if w.settled() {
+	if w.conclusion.settled() {
 		return nil
 	}
 	if alone, err := w.alone(); err != nil {
@@ -187,13 +187,13 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 
 // settled reports whether something is proved that no order of accesses explains
 // any further.
-func (w *work) settled() bool {
-	return slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
+func (k *conclusion) settled() bool {
+	return slices.ContainsFunc(k.out.Causes, func(c evidence.Cause) bool {
 		switch c.Kind {
 		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput, evidence.CauseDeadlock:
 			return c.Proof == evidence.Proved
 		case evidence.CauseMissingWakeup:
-			return c.Proof == evidence.Proved || len(w.Passing) == 0 && helps(&c) // a run that passes may show why the signal was missed
+			return c.Proof == evidence.Proved || len(k.in.Passing) == 0 && helps(&c) // a run that passes may show why the signal was missed
 		}
 		return false
 	})

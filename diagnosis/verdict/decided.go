@@ -94,7 +94,7 @@ func (w *work) decidedBroken() bool {
 	}
 	found := false
 	for _, way := range r.Broken {
-		if cause := w.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !w.known(cause) {
+		if cause := w.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !w.conclusion.known(cause) {
 			cause.Object = w.exact.objectOf(way)
 			w.out.Causes = append(w.out.Causes, *cause)
 			found = true
@@ -105,7 +105,7 @@ func (w *work) decidedBroken() bool {
 
 // leadOfConditions tells the branches that decided that the program gave up, where nothing else is told.
 func (w *work) leadOfConditions() {
-	if r := w.exact.decided; r != nil && len(w.out.Causes)+len(w.asides) == 0 {
+	if r := w.exact.decided; r != nil && len(w.out.Causes)+len(w.conclusion.asides) == 0 {
 		w.leadTo(r, "the program gave up")
 	}
 }

@@ -52,7 +52,7 @@ func (w *work) divergences() error {
 		return err
 	}
 	for _, s := range delta.Separate(ways, append([]*delta.Branches{first}, failing...), passing) {
-		if d := w.divergence(&list[s.Index], &s); d != nil && len(w.out.Divergences) < mostDivergences && !w.diverged(d) {
+		if d := w.divergence(&list[s.Index], &s); d != nil && len(w.out.Divergences) < mostDivergences && !w.conclusion.diverged(d) {
 			w.out.Divergences = append(w.out.Divergences, *d)
 		}
 	}
@@ -60,11 +60,11 @@ func (w *work) divergences() error {
 }
 
 // diverged reports whether another branch of the same line is told.
-func (w *work) diverged(d *evidence.Divergence) bool {
+func (k *conclusion) diverged(d *evidence.Divergence) bool {
 	same := func(a, b *evidence.Site) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.File == b.File && a.Line == b.Line
 	}
-	return slices.ContainsFunc(w.out.Divergences, func(x evidence.Divergence) bool { return same(x.Site, d.Site) && same(x.Caller, d.Caller) })
+	return slices.ContainsFunc(k.out.Divergences, func(x evidence.Divergence) bool { return same(x.Site, d.Site) && same(x.Caller, d.Caller) })
 }
 
 func (w *work) branchesOfRuns(kind string, runs []*record.Recording, points branchPoints) (list []*delta.Branches, err error) {

@@ -52,7 +52,7 @@ func (w *work) usedFreed() (proved bool, err error) {
 			proved = true
 		} else {
 			c.Proof = evidence.Inferred // that the use has to do with the failure
-			w.asides = append(w.asides, c)
+			w.conclusion.asides = append(w.conclusion.asides, c)
 		}
 	}
 	w.out.Causes = slices.DeleteFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Proof != evidence.Proved })
@@ -71,7 +71,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 		found := w.followed(&v)
 		if found != nil && found.alone() {
-			if !w.known(found.cause) {
+			if !w.conclusion.known(found.cause) {
 				w.out.Causes = append(w.out.Causes, *found.cause)
 			}
 			continue
@@ -110,11 +110,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			}
 		}
 		if found != nil && (cause == nil || c.printed() && found.at(cause)) { // a text that is not printed proves nothing about its number
-			if cause = nil; !w.known(found.cause) {
+			if cause = nil; !w.conclusion.known(found.cause) {
 				w.out.Causes = append(w.out.Causes, *found.cause)
 			}
 		}
-		if cause != nil && !w.known(cause) {
+		if cause != nil && !w.conclusion.known(cause) {
 			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded && cause.Open != evidence.OpenInput {
 				cause.Open, c.traced = "", true
 			}
@@ -127,7 +127,7 @@ func (w *work) back(victims []victim, from beginning) error {
 				cause.Open = open
 			}
 			if found != nil {
-				if cause = found.weigh(cause); cause == found.cause && w.known(cause) {
+				if cause = found.weigh(cause); cause == found.cause && w.conclusion.known(cause) {
 					continue
 				}
 			}
@@ -203,8 +203,8 @@ func contradicted(cause *evidence.Cause) bool {
 }
 
 // known reports whether the same code is the cause of other damage already.
-func (w *work) known(cause *evidence.Cause) bool {
-	return cause.Site != nil && slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
+func (k *conclusion) known(cause *evidence.Cause) bool {
+	return cause.Site != nil && slices.ContainsFunc(k.out.Causes, func(c evidence.Cause) bool {
 		return c.Kind == cause.Kind && c.Site != nil && c.Site.PC == cause.Site.PC
 	})
 }

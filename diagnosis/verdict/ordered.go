@@ -9,10 +9,10 @@ import (
 
 // orderedFirst takes the proof from causes that an order of accesses may explain as well: another value that is put into a
 // variable cures the failure whoever should have stored it.
-func (w *work) orderedFirst() {
-	for i := range w.out.Causes {
-		c := &w.out.Causes[i]
-		if c.Proof == evidence.Proved && slices.ContainsFunc(w.out.Causes, func(o evidence.Cause) bool { return o.Interleaving != nil && mayBeOrder(c, &o) }) {
+func (k *conclusion) orderedFirst() {
+	for i := range k.out.Causes {
+		c := &k.out.Causes[i]
+		if c.Proof == evidence.Proved && slices.ContainsFunc(k.out.Causes, func(o evidence.Cause) bool { return o.Interleaving != nil && mayBeOrder(c, &o) }) {
 			c.Unprove()
 		}
 	}

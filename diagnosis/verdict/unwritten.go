@@ -315,9 +315,9 @@ func (c *chain) givenCause() *evidence.Cause {
 
 // fromOrigin is what the core alone tells where nothing else is known: the call that
 // returned the bad value, or the code that it stands in.
-func (w *work) fromOrigin() {
-	steps := w.Case.Failure.Origin
-	if len(w.out.Causes) > 0 || len(steps) == 0 {
+func (k *conclusion) fromOrigin() {
+	steps := k.in.Case.Failure.Origin
+	if len(k.out.Causes) > 0 || len(steps) == 0 {
 		return
 	}
 	last := &steps[len(steps)-1]
@@ -326,7 +326,7 @@ func (w *work) fromOrigin() {
 	if last.Site == nil || last.Site.Line == 0 || last.Kind != evidence.OriginResult && !constant {
 		return
 	}
-	name := w.Case.Failure.Pointer
+	name := k.in.Case.Failure.Pointer
 	if !isName(name) {
 		name = "the bad value"
 	}
@@ -334,7 +334,7 @@ func (w *work) fromOrigin() {
 	if !constant {
 		basis, open = evidence.BasisResult, evidence.OpenCall
 	}
-	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: basis, Variable: name, Site: last.Site, Proof: evidence.Inferred, Open: open,
+	k.out.Causes = append(k.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: basis, Variable: name, Site: last.Site, Proof: evidence.Inferred, Open: open,
 		Summary: fmt.Sprintf("%s comes from %s: %s", name, siteText(last.Site), last.Text),
 		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
 }

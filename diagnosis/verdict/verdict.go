@@ -152,14 +152,14 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.progress.limitUndone(w.Time)
 	w.asRecorded()
 	w.out.Interrupted = w.progress.ended() == errInterrupted
-	w.fromOrigin()
+	w.conclusion.fromOrigin()
 	w.leadOfConditions()
-	w.rank()
+	w.conclusion.rank()
 	w.leadOfDivergence()
 	w.ofNoElements()
-	w.setBases()
-	w.setLeadsApart()
-	w.reword()
+	w.conclusion.setBases()
+	w.conclusion.setLeadsApart()
+	w.conclusion.reword()
 	w.out.Coverage.Nanoseconds = time.Since(started).Nanoseconds()
 	return w.out, nil
 }
@@ -173,7 +173,7 @@ func (w *work) asRecorded() {
 		w.progress.limit(evidence.Limit{Code: evidence.LimitNeverReplayed, Severe: true, Of: uint64(e.Runs), Reason: cmp.Or(e.Undecided, e.Outcome)})
 		fromReplay := func(c evidence.Cause) bool { return c.Proof != evidence.FromCore }
 		w.out.Causes = slices.DeleteFunc(w.out.Causes, fromReplay)
-		w.asides = slices.DeleteFunc(w.asides, fromReplay)
+		w.conclusion.asides = slices.DeleteFunc(w.conclusion.asides, fromReplay)
 	case w.reached.otherInputs != "":
 		w.progress.limit(evidence.Limit{Code: evidence.LimitSimilarFailure, Severe: true, Names: []string{w.reached.otherInputs}})
 	}
@@ -192,6 +192,7 @@ func newWork(ctx context.Context, in Input) *work {
 		unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
 	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
+	w.conclusion = &conclusion{in: &w.Input, out: out}
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	w.stacks = &stackVariables{progress: w.progress, rec: w.rec, process: in.Process, objects: in.Object, places: map[string]stackPlace{}}
@@ -208,14 +209,12 @@ type work struct {
 	moments     *moments
 	rec         *record.Recording
 	out         *evidence.Diagnosis
+	conclusion  *conclusion
 	reached     *reach
 	experiments *experiments
 	faults      *faultHandlers
-	// asides are uses of freed objects of which it is not known that they have to do with the
-	// failure.
-	asides []evidence.Cause
-	stacks *stackVariables
-	tracer *tracer
+	stacks      *stackVariables
+	tracer      *tracer
 	// overtaken is memory that bad values came from, to which something was stored only after that.
 	overtaken []watchtrace.Target
 	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
@@ -224,62 +223,4 @@ type work struct {
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
 	exact *exact
-}
-
-// rank puts causes that experiments proved first. Of equals, where a bad value
-// came from says less than why it could be there, and a cause that was found from what
-// the failing code tested comes before an aside.
-func (w *work) rank() {
-	w.orderedFirst()
-	level := map[evidence.Proof]int{evidence.Proved: 0, evidence.Replayed: 1, evidence.FromCore: 2, evidence.Inferred: 3}
-	class := map[evidence.CauseKind]int{evidence.CauseBadValue: 1, evidence.CauseUninitialised: 1}
-	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int {
-		return cmp.Or(cmp.Compare(level[a.Proof], level[b.Proof]), cmp.Compare(class[a.Kind], class[b.Kind]))
-	})
-	w.out.Causes = append(w.out.Causes, w.asides...)
-	slices.SortStableFunc(w.out.Causes, func(a, b evidence.Cause) int { return cmp.Compare(level[a.Proof], level[b.Proof]) })
-}
-
-// setLeadsApart moves causes whose way ended before a place that is known to be wrong to the leads.
-func (w *work) setLeadsApart() {
-	lead := func(c evidence.Cause) bool { return c.Open != "" }
-	for _, c := range w.out.Causes {
-		if lead(c) {
-			w.out.Leads = append(w.out.Leads, c)
-		}
-	}
-	w.out.Causes = slices.DeleteFunc(w.out.Causes, lead)
-}
-
-// setBases gives causes the basis that their kind has, where the code that made them has given none.
-func (w *work) setBases() {
-	for c := range w.out.Told() {
-		if c.Basis == "" {
-			c.Basis = evidence.BasisOf(c.Kind)
-		}
-	}
-}
-
-// reword hands all sentences of the causes to evidence.Say, as what they are made of is
-// put together in several places.
-func (w *work) reword() {
-	for c := range w.out.Told() {
-		c.Summary = evidence.Say(c.Summary)
-		for j := range c.Story {
-			c.Story[j].Text = evidence.Say(c.Story[j].Text)
-		}
-	}
-	for i := range w.out.Excluded {
-		w.out.Excluded[i].Text = evidence.Say(w.out.Excluded[i].Text)
-	}
-	for i := range w.out.Divergences {
-		d := &w.out.Divergences[i]
-		d.Text = evidence.Say(d.Text)
-		for j := range d.Origin {
-			d.Origin[j].Text = evidence.Say(d.Origin[j].Text)
-		}
-	}
-	for i := range w.out.Differences {
-		w.out.Differences[i] = evidence.Say(w.out.Differences[i])
-	}
 }

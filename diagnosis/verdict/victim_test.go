@@ -88,13 +88,13 @@ func TestStoresBefore(t *testing.T) {
 }
 
 func TestRankPutsReasonsFirst(t *testing.T) {
-	w := &work{out: &evidence.Diagnosis{Causes: []evidence.Cause{
+	k := &conclusion{out: &evidence.Diagnosis{Causes: []evidence.Cause{
 		{Kind: evidence.CauseHeapOverflow, Proof: evidence.Replayed},
 		{Kind: evidence.CauseBadValue, Proof: evidence.Proved},
 		{Kind: evidence.CauseOrder, Proof: evidence.Proved}}}}
-	w.rank()
+	k.rank()
 	var kinds []evidence.CauseKind
-	for _, c := range w.out.Causes {
+	for _, c := range k.out.Causes {
 		kinds = append(kinds, c.Kind)
 	}
 	if want := []evidence.CauseKind{evidence.CauseOrder, evidence.CauseBadValue, evidence.CauseHeapOverflow}; !slices.Equal(kinds, want) {
@@ -117,9 +117,9 @@ func TestOrderedFirst(t *testing.T) {
 		{"length", late, evidence.CauseUninitialised},
 		{"table", untried, evidence.CauseUninitialised},
 	} {
-		w := &work{out: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseUninitialised, Variable: x.variable, Proof: evidence.Proved}, x.other}}}
-		w.rank()
-		if got := w.out.Causes[0].Kind; got != x.first {
+		k := &conclusion{out: &evidence.Diagnosis{Causes: []evidence.Cause{{Kind: evidence.CauseUninitialised, Variable: x.variable, Proof: evidence.Proved}, x.other}}}
+		k.rank()
+		if got := k.out.Causes[0].Kind; got != x.first {
 			t.Errorf("%s: %s is first, want %s", x.variable, got, x.first)
 		}
 	}
@@ -134,7 +134,7 @@ func TestInterruptedBaseline(t *testing.T) {
 	}{{true, "it was stopped by SIGINT", 1}, {false, "it diverged", 0}, {true, "", 0}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := &work{progress: &progress{ctx: ctx, coverage: new(evidence.Coverage)}, reached: new(reach), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
+		w := &work{progress: &progress{ctx: ctx, coverage: new(evidence.Coverage)}, reached: new(reach), conclusion: new(conclusion), out: &evidence.Diagnosis{Causes: []evidence.Cause{{Proof: evidence.Replayed}}},
 			experiments: &experiments{baselines: map[replayOf]evidence.Experiment{{}: {Runs: 1, Undecided: x.undecided}}}}
 		if x.interrupted {
 			cancel()
