@@ -22,21 +22,28 @@ type typedPointer struct {
 	typ debuginfo.Type
 }
 
+// heapTargets finds what to watch from the pointers that the failed process has, on the heap above all.
+type heapTargets struct {
+	in       *Input
+	rec      *record.Recording
+	progress *progress
+}
+
 // pointers are those in the failing thread's frames, by themselves or in structures.
-func (w *work) pointers() []typedPointer {
+func (h *heapTargets) pointers() []typedPointer {
 	var list []typedPointer
 	var add func(variables []evidence.Variable)
 	add = func(variables []evidence.Variable) {
 		for i := range variables {
 			v := &variables[i]
 			if a := v.Value.Address; a != nil && *a != 0 {
-				list = append(list, typedPointer{*a, pointee(w.Process, v.Type)})
+				list = append(list, typedPointer{*a, pointee(h.in.Process, v.Type)})
 			} else {
 				add(v.Value.Fields)
 			}
 		}
 	}
-	for _, g := range w.Case.Stacks {
+	for _, g := range h.in.Case.Stacks {
 		if !g.Failing {
 			continue
 		}
@@ -92,23 +99,23 @@ const (
 	mostParts   = 12 // of an object
 )
 
-// heapObjects are the parts of the heap objects that targets, and variables of
+// pointedFrom are the parts of the heap objects that targets, and variables of
 // the failing thread's frames, point to, and of those that these point to.
-func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
-	if w.Object == nil {
+func (h *heapTargets) pointedFrom(from []watchtrace.Target) []watchtrace.Target {
+	if h.in.Object == nil {
 		return nil
 	}
-	pointers := w.pointers()
+	pointers := h.pointers()
 	for _, t := range from {
 		if t.Size == wordSize {
-			pointers = append(pointers, typedPointer{pointerAt(w.Process, t.Addr), pointee(w.Process, t.Type)})
+			pointers = append(pointers, typedPointer{pointerAt(h.in.Process, t.Addr), pointee(h.in.Process, t.Type)})
 		}
 	}
 	var list []watchtrace.Target
 	seen := map[evidence.Addr]bool{0: true}
 	for i := 0; i < len(pointers) && len(seen) <= mostObjects; i++ {
 		p := pointers[i]
-		o := w.Object(p.to)
+		o := h.in.Object(p.to)
 		if o == nil || seen[o.Addr] || p.to < o.Addr || p.to >= o.Addr+evidence.Addr(o.Size) {
 			continue
 		}
@@ -122,7 +129,7 @@ func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
 		for _, part := range partsOf(o, p) {
 			list = append(list, part.target)
 			if part.target.Size == wordSize {
-				pointers = append(pointers, typedPointer{pointerAt(w.Process, part.target.Addr), part.pointee})
+				pointers = append(pointers, typedPointer{pointerAt(h.in.Process, part.target.Addr), part.pointee})
 			}
 		}
 	}
@@ -131,32 +138,32 @@ func (w *work) heapObjects(from []watchtrace.Target) []watchtrace.Target {
 
 // tidy reports that the process came to its end by itself and that none of the targets is
 // on the heap: then it has freed what its threads shared there, and no pointer leads to it.
-func (w *work) tidy(targets []watchtrace.Target) bool {
-	if o := w.rec.Manifest.Outcome.Kind; o != record.OutcomeExit && o != record.OutcomePassed || w.Object == nil {
+func (h *heapTargets) tidy(targets []watchtrace.Target) bool {
+	if o := h.rec.Manifest.Outcome.Kind; o != record.OutcomeExit && o != record.OutcomePassed || h.in.Object == nil {
 		return false
 	}
-	return !slices.ContainsFunc(targets, func(t watchtrace.Target) bool { return w.Object(t.Addr) != nil })
+	return !slices.ContainsFunc(targets, func(t watchtrace.Target) bool { return h.in.Object(t.Addr) != nil })
 }
 
 // allocated are the parts of the heap objects that the program's own lines allocated,
 // freed ones that are in memory still among them.
-func (w *work) allocated() []watchtrace.Target {
-	heap, err := watchtrace.NewAllocations(w.Process)
+func (h *heapTargets) allocated() []watchtrace.Target {
+	heap, err := watchtrace.NewAllocations(h.in.Process)
 	if err != nil {
 		return nil // the program ran without the agent
 	}
 	objects, err := heap.Own()
 	if err != nil {
-		w.progress.failedPart(err)
+		h.progress.failedPart(err)
 		return nil
 	}
 	if n := len(objects); n > mostObjects {
-		w.progress.limit(evidence.Limit{Code: evidence.LimitHeapObjects, Count: mostObjects, Of: uint64(n)})
+		h.progress.limit(evidence.Limit{Code: evidence.LimitHeapObjects, Count: mostObjects, Of: uint64(n)})
 		objects = objects[:mostObjects]
 	}
 	var list []watchtrace.Target
 	for _, addr := range objects {
-		if o := w.Object(addr); o != nil {
+		if o := h.in.Object(addr); o != nil {
 			for _, part := range partsOf(o, typedPointer{to: addr}) {
 				list = append(list, part.target)
 			}

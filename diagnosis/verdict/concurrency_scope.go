@@ -40,7 +40,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	p := w.Process
 	if level > 0 && p.Failing >= 0 && p.Failing < len(p.Threads) {
 		t := &p.Threads[p.Failing]
-		add(w.pointedTo())
+		add(w.heap.static())
 		if len(seen) > 0 {
 			add(scanned(w.Process, t, staticscan.Options{At: seen, Handed: true}))
 		}
@@ -52,7 +52,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
 			add(scanned(w.Process, t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
 		}
-		add(w.heapObjects(list))
+		add(w.heap.pointedFrom(list))
 	}
 	if level > 0 {
 		stack := w.stacks.parts()
@@ -60,7 +60,7 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 		// What containers have on the heap comes after the variable itself, which says more. A
 		// run that passes has freed it: with one, orders of it are not to be compared.
 		if level > 1 && len(w.Passing) == 0 {
-			add(w.heapObjects(stack))
+			add(w.heap.pointedFrom(stack))
 		}
 	}
 	if level > 1 {
@@ -76,8 +76,8 @@ func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
 	if level == widest {
 		add(w.overtaken)
 	}
-	if level == widest && w.tidy(list) {
-		add(w.allocated())
+	if level == widest && w.heap.tidy(list) {
+		add(w.heap.allocated())
 	}
 	return list
 }
@@ -254,13 +254,13 @@ func scanned(p *image.Process, t *image.Thread, opts staticscan.Options) []watch
 	return watchtrace.Suspects(&scan)
 }
 
-// pointedTo is the static memory that variables of the failing thread's frames
+// static is the static memory that variables of the failing thread's frames
 // point to.
-func (w *work) pointedTo() []watchtrace.Target {
+func (h *heapTargets) static() []watchtrace.Target {
 	const most = 8
 	var list []watchtrace.Target
-	for _, p := range w.pointers() {
-		list = append(list, watchtrace.Around(w.Process, p.to, most)...)
+	for _, p := range h.pointers() {
+		list = append(list, watchtrace.Around(h.in.Process, p.to, most)...)
 	}
 	return list
 }

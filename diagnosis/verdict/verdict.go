@@ -196,6 +196,7 @@ func newWork(ctx context.Context, in Input) *work {
 	w.moments = &moments{progress: w.progress, rec: w.rec, files: in.Image, handled: in.Handled}
 	w.reached = &reach{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	w.stacks = &stackVariables{progress: w.progress, rec: w.rec, process: in.Process, objects: in.Object, places: map[string]stackPlace{}}
+	w.heap = &heapTargets{in: &w.Input, rec: w.rec, progress: w.progress}
 	w.tracer = &tracer{in: &w.Input, rec: w.rec, out: out, progress: w.progress, stacks: w.stacks}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
@@ -215,6 +216,7 @@ type work struct {
 	faults      *faultHandlers
 	stacks      *stackVariables
 	tracer      *tracer
+	heap        *heapTargets
 	// overtaken is memory that bad values came from, to which something was stored only after that.
 	overtaken []watchtrace.Target
 	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
