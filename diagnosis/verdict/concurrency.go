@@ -68,7 +68,7 @@ func (w *work) concurrency() error {
 func (w *work) races() (found []evidence.Cause, last *race, known int, err error) {
 	var seen []evidence.Addr
 	for level := range widest + 1 {
-		targets := w.scope(level, seen)
+		targets := w.scope.targets(level, seen)
 		if len(targets) == known {
 			continue
 		}
@@ -116,7 +116,7 @@ func (r *race) ofUnset(c *patterns.Candidate) bool {
 	log := r.failing[c.Run].log
 	a := &log.Accesses[c.Accesses[0]]
 	at := log.Variables[a.Variable].Address + evidence.Addr(a.Offset)
-	return slices.ContainsFunc(*r.unset, func(t watchtrace.Target) bool {
+	return slices.ContainsFunc(r.earlyReads.unset, func(t watchtrace.Target) bool {
 		return at < t.Addr+evidence.Addr(t.Size) && t.Addr < at+evidence.Addr(a.Size)
 	})
 }
@@ -133,7 +133,7 @@ func proved(causes []evidence.Cause) bool {
 // prove, as ever.
 func (w *work) withoutPassing(found []evidence.Cause) ([]evidence.Cause, error) {
 	stuck := w.rec.Manifest.Outcome.Stuck != ""
-	if proved(found) || !stuck && len(w.handlers()) == 0 || len(w.Passing) == 0 {
+	if proved(found) || !stuck && len(w.scope.handlers()) == 0 || len(w.Passing) == 0 {
 		return found, nil
 	}
 	passing := w.Passing
@@ -214,7 +214,7 @@ func (w *work) findPatterns(failing, passing []traced) (*patterns.Result, error)
 		return nil, err
 	}
 	var early []evidence.Addr
-	for _, t := range w.overtaken {
+	for _, t := range w.earlyReads.overtaken {
 		early = append(early, t.Addr)
 	}
 	return patterns.Find(delta.Compare(runs), patterns.Options{Threads: threads, Early: early}), nil

@@ -20,77 +20,87 @@ import (
 // was seen to access those suspects, then what the other threads were at.
 const widest = 2
 
-// scope are the targets of a scope, those of the narrower ones first. seen is code
+// scope chooses the memory whose accesses are looked at, the more of it the wider it is.
+type scope struct {
+	in     *Input
+	rec    *record.Recording
+	exact  *exact
+	stacks *stackVariables
+	heap   *heapTargets
+	early  *earlyReads
+}
+
+// targets are the targets of a scope, those of the narrower ones first. seen is code
 // of the functions that accessed the suspects before.
-func (w *work) scope(level int, seen []evidence.Addr) []watchtrace.Target {
+func (s *scope) targets(level int, seen []evidence.Addr) []watchtrace.Target {
 	var list []watchtrace.Target
 	add := func(targets []watchtrace.Target) {
 		for _, t := range targets {
-			t = members(w.Process, w.static(t))
+			t = members(s.in.Process, s.static(t))
 			same := func(o watchtrace.Target) bool { return o.Name == t.Name || o.Addr == t.Addr && o.Size == t.Size }
-			if !stream[t.Name] && !foreign(w.Process, t) && !slices.ContainsFunc(list, same) {
+			if !stream[t.Name] && !foreign(s.in.Process, t) && !slices.ContainsFunc(list, same) {
 				list = append(list, t)
 			}
 		}
 	}
-	add(w.handlerTargets())
-	if w.Case.Scan != nil {
-		add(watchtrace.Suspects(w.Case.Scan))
+	add(s.handlerTargets())
+	if s.in.Case.Scan != nil {
+		add(watchtrace.Suspects(s.in.Case.Scan))
 	}
-	p := w.Process
+	p := s.in.Process
 	if level > 0 && p.Failing >= 0 && p.Failing < len(p.Threads) {
 		t := &p.Threads[p.Failing]
-		add(w.heap.static())
+		add(s.heap.static())
 		if len(seen) > 0 {
-			add(scanned(w.Process, t, staticscan.Options{At: seen, Handed: true}))
+			add(scanned(s.in.Process, t, staticscan.Options{At: seen, Handed: true}))
 		}
-		add(scanned(w.Process, t, staticscan.Options{Depth: level, Handed: true}))
+		add(scanned(s.in.Process, t, staticscan.Options{Depth: level, Handed: true}))
 		// What the callers called before: it may have handed over what was found wrong.
-		if callers := callers(w.Case, level); len(callers) > 0 {
-			add(scanned(w.Process, t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
+		if callers := callers(s.in.Case, level); len(callers) > 0 {
+			add(scanned(s.in.Process, t, staticscan.Options{At: callers, Depth: 1, Handed: true}))
 		}
-		if w.Case.Scan != nil && len(w.Case.Scan.Functions) > 0 && len(list) == 0 {
-			add(scanned(w.Process, t, staticscan.Options{Functions: w.Case.Scan.Functions, Handed: true}))
+		if s.in.Case.Scan != nil && len(s.in.Case.Scan.Functions) > 0 && len(list) == 0 {
+			add(scanned(s.in.Process, t, staticscan.Options{Functions: s.in.Case.Scan.Functions, Handed: true}))
 		}
-		add(w.heap.pointedFrom(list))
+		add(s.heap.pointedFrom(list))
 	}
 	if level > 0 {
-		stack := w.stacks.parts()
+		stack := s.stacks.parts()
 		add(stack)
 		// What containers have on the heap comes after the variable itself, which says more. A
 		// run that passes has freed it: with one, orders of it are not to be compared.
-		if level > 1 && len(w.Passing) == 0 {
-			add(w.heap.pointedFrom(stack))
+		if level > 1 && len(s.in.Passing) == 0 {
+			add(s.heap.pointedFrom(stack))
 		}
 	}
 	if level > 1 {
 		for i := range p.Threads {
 			if i != p.Failing && i < mostThreadsScanned {
-				add(scanned(w.Process, &p.Threads[i], staticscan.Options{Depth: 1}))
+				add(scanned(s.in.Process, &p.Threads[i], staticscan.Options{Depth: 1}))
 			}
 		}
 	}
 	if level > 0 {
-		add(w.flowing()) // what the code calls memory says more than the heap's name of it
+		add(s.flowing()) // what the code calls memory says more than the heap's name of it
 	}
 	if level == widest {
-		add(w.overtaken)
+		add(s.early.overtaken)
 	}
-	if level == widest && w.heap.tidy(list) {
-		add(w.heap.allocated())
+	if level == widest && s.heap.tidy(list) {
+		add(s.heap.allocated())
 	}
 	return list
 }
 
 // flowing are the targets that a trace shows to have a part in the failing check, of which more than one thread made accesses.
-func (w *work) flowing() (list []watchtrace.Target) {
+func (s *scope) flowing() (list []watchtrace.Target) {
 	const most = 16
-	r := w.exact.reached()
+	r := s.exact.reached()
 	if r == nil {
 		return nil
 	}
 	for _, l := range r.Shared[:min(len(r.Shared), most)] {
-		list = append(list, targetsAt(w.Process, w.Object, l.Addr, l.Size, "")...)
+		list = append(list, targetsAt(s.in.Process, s.in.Object, l.Addr, l.Size, "")...)
 	}
 	return list[:min(len(list), most)]
 }
@@ -98,9 +108,9 @@ func (w *work) flowing() (list []watchtrace.Target) {
 // handlerTargets are what the handlers write of the signals that came to a program of one
 // thread: nothing else can have come between its own accesses. A handler writes errno through
 // the functions that it calls, so errno is one of them whatever the handler's own code is.
-func (w *work) handlerTargets() []watchtrace.Target {
-	p := w.Process
-	handlers := w.handlers()
+func (s *scope) handlerTargets() []watchtrace.Target {
+	p := s.in.Process
+	handlers := s.handlers()
 	if len(handlers) == 0 || p.Failing < 0 || p.Failing >= len(p.Threads) {
 		return nil
 	}
@@ -121,10 +131,10 @@ func (w *work) handlerTargets() []watchtrace.Target {
 
 // handlers are the functions that ran for signals which no instruction raised, in any of the
 // recordings; none if there are several threads.
-func (w *work) handlers() []evidence.Addr {
+func (s *scope) handlers() []evidence.Addr {
 	const most = 8
 	var list []evidence.Addr
-	for _, rec := range append([]*record.Recording{w.rec}, w.Passing...) {
+	for _, rec := range append([]*record.Recording{s.rec}, s.in.Passing...) {
 		if !slices.Equal(rec.Log.Threads(), []uint32{1}) {
 			return nil
 		}
@@ -136,7 +146,7 @@ func (w *work) handlers() []evidence.Addr {
 				continue
 			}
 			at := evidence.Addr(e.Args[argHandler])
-			if _, ok := w.Process.SymbolAt(at); ok && !slices.Contains(list, at) {
+			if _, ok := s.in.Process.SymbolAt(at); ok && !slices.Contains(list, at) {
 				list = append(list, at)
 			}
 		}
@@ -150,10 +160,10 @@ const argHandler = 6
 // static gives a target that was reached through a pointer the name of the variable
 // that it is a part of: other code has other pointers to it. What lies before where
 // the pointer points is no element of that: the heap knows what it is.
-func (w *work) static(t watchtrace.Target) watchtrace.Target {
+func (s *scope) static(t watchtrace.Target) watchtrace.Target {
 	// So it does of what only an operand names.
-	if (strings.Contains(t.Name, "[-") || strings.HasPrefix(t.Name, "[")) && w.Object != nil {
-		if o := w.Object(t.Addr); o != nil && t.Addr >= o.Addr {
+	if (strings.Contains(t.Name, "[-") || strings.HasPrefix(t.Name, "[")) && s.in.Object != nil {
+		if o := s.in.Object(t.Addr); o != nil && t.Addr >= o.Addr {
 			t.Group = objectName(o)
 			offset := fmt.Sprintf("+%#x", uint64(t.Addr-o.Addr))
 			t.Name, t.Identity = t.Group+offset, objectIdentity(o).At(offset)
@@ -163,7 +173,7 @@ func (w *work) static(t watchtrace.Target) watchtrace.Target {
 	if !strings.Contains(t.Name, "->") && !strings.HasPrefix(t.Name, "*") {
 		return t
 	}
-	if found := watchtrace.Around(w.Process, t.Addr, 1); len(found) == 1 && found[0].Addr == t.Addr && found[0].Size == t.Size {
+	if found := watchtrace.Around(s.in.Process, t.Addr, 1); len(found) == 1 && found[0].Addr == t.Addr && found[0].Size == t.Size {
 		return found[0]
 	}
 	return t

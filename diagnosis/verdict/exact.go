@@ -491,7 +491,7 @@ func (w *work) followed(v *victim) *followed {
 		return nil
 	}
 	for _, l := range way.Overtaken {
-		w.readTooEarly(l.Addr, l.Size, "")
+		w.earlyReads.note(l.Addr, l.Size, "")
 	}
 	if !way.Broke() {
 		if passed := w.passedOn(way); passed != nil {

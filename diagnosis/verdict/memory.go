@@ -96,7 +96,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			return err
 		}
 		if c.overtaken != nil && !c.overtaken.damaged() {
-			w.readTooEarly(c.overtaken.start, c.overtaken.size, c.overtaken.name)
+			w.earlyReads.note(c.overtaken.start, c.overtaken.size, c.overtaken.name)
 		}
 		w.decidedBefore(c)
 		cause := c.cause()
@@ -150,10 +150,18 @@ func (w *work) back(victims []victim, from beginning) error {
 	return nil
 }
 
-// readTooEarly notes memory to which another thread stored something only after a bad value had been read there. Without a name, the
+// earlyReads is memory of which bad values were read before something was stored there.
+type earlyReads struct {
+	process *image.Process
+	objects func(evidence.Addr) *evidence.HeapObject
+	// overtaken is memory to which something was stored only after that; unset had nothing stored in it when it was read.
+	overtaken, unset []watchtrace.Target
+}
+
+// note notes memory to which another thread stored something only after a bad value had been read there. Without a name, the
 // memory's own is taken.
-func (w *work) readTooEarly(addr evidence.Addr, size int, name string) {
-	w.overtaken = append(w.overtaken, targetsAt(w.Process, w.Object, addr, size, name)...)
+func (e *earlyReads) note(addr evidence.Addr, size int, name string) {
+	e.overtaken = append(e.overtaken, targetsAt(e.process, e.objects, addr, size, name)...)
 }
 
 // targetsAt is memory to watch. What the program calls it comes before the name that it is given. An access of optimised code may be to

@@ -58,7 +58,7 @@ func (c *chain) allocated(v *victim, made *link) {
 // orders: somebody may store there too late.
 func (c *chain) nothingStored(v *victim) {
 	c.unwritten = true
-	*c.unset = append(*c.unset, watchtrace.Target{Name: v.name, Addr: v.start, Size: max(1, v.size)})
+	c.earlyReads.unset = append(c.earlyReads.unset, watchtrace.Target{Name: v.name, Addr: v.start, Size: max(1, v.size)})
 }
 
 // afterFree reports whether nothing wrote to the last memory since it was freed: what is there is

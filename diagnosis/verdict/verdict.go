@@ -13,7 +13,6 @@ import (
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 	"diagnose/staticscan"
-	"diagnose/watchtrace"
 )
 
 // Input is a failure and the recordings of it.
@@ -189,7 +188,7 @@ func newWork(ctx context.Context, in Input) *work {
 	}
 	out := &evidence.Diagnosis{Recording: in.Failing[0].Dir, Failing: len(in.Failing), Passing: len(in.Passing)}
 	w := &work{Input: in, rec: in.Failing[0], out: out,
-		unset: new([]watchtrace.Target), inputs: inputs{}, exact: newExact(&in)}
+		inputs: inputs{}, exact: newExact(&in)}
 	w.progress = &progress{ctx: ctx, tell: in.Progress, coverage: &out.Coverage}
 	w.faults = &faultHandlers{in: &w.Input, rec: w.rec}
 	w.conclusion = &conclusion{in: &w.Input, out: out}
@@ -198,6 +197,8 @@ func newWork(ctx context.Context, in Input) *work {
 	w.stacks = &stackVariables{progress: w.progress, rec: w.rec, process: in.Process, objects: in.Object, places: map[string]stackPlace{}}
 	w.heap = &heapTargets{in: &w.Input, rec: w.rec, progress: w.progress}
 	w.tracer = &tracer{in: &w.Input, rec: w.rec, out: out, progress: w.progress, stacks: w.stacks}
+	w.earlyReads = &earlyReads{process: in.Process, objects: in.Object}
+	w.scope = &scope{in: &w.Input, rec: w.rec, exact: w.exact, stacks: w.stacks, heap: w.heap, early: w.earlyReads}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -216,11 +217,9 @@ type work struct {
 	faults      *faultHandlers
 	stacks      *stackVariables
 	tracer      *tracer
+	scope       *scope
+	earlyReads  *earlyReads
 	heap        *heapTargets
-	// overtaken is memory that bad values came from, to which something was stored only after that.
-	overtaken []watchtrace.Target
-	// unset is memory to which nothing had stored when a bad value was read there. It is shared by all copies of the work.
-	unset *[]watchtrace.Target
 	// inputs are shared by all copies of the work.
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.
