@@ -49,7 +49,7 @@ func (c *chain) elsewhere(v *victim) *victim {
 	if len(c.links) > 0 || v.damaged() || v.failing || v.readPC != 0 || b == nil || b.Cell == nil || *b.Cell != v.start || b.Loaded.PC == 0 {
 		return nil
 	}
-	now := c.readCell(b.Loaded.PC, b.CellName, nil)
+	now := c.victims.readCell(b.Loaded.PC, b.CellName, nil)
 	if now == nil || now.start == v.start || v.value == nil || now.value == nil || *now.value != *v.value {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (w *work) memory() error {
 	if w.decidedBroken() || w.mistyped() || w.unpassed() {
 		return nil
 	}
-	victims := w.victims()
+	victims := w.victims.named()
 	var from beginning
 	if len(victims) == 0 {
 		if from = w.begin(); from.known() {
@@ -42,7 +42,7 @@ func (w *work) memory() error {
 // that such a use explains the failure. A cause that no experiment decides is kept aside, and
 // the search continues.
 func (w *work) usedFreed() (proved bool, err error) {
-	uses := w.uses()
+	uses := w.victims.uses()
 	if len(uses) == 0 {
 		return false, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/watchtrace"
 )
 
@@ -17,7 +18,7 @@ const (
 // address: among the stores to the variables that it looked at, it searches for one
 // outside of what its code meant.
 func (w *work) stray() error {
-	victims := w.lookedAt()
+	victims := lookedAt(w.Case, w.Process)
 	if len(victims) == 0 || slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Proof == evidence.Proved }) {
 		return nil
 	}
@@ -89,18 +90,18 @@ func endedItself(c *evidence.Case) bool {
 }
 
 // lookedAt are the variables of one word that the failing code read.
-func (w *work) lookedAt() []victim {
-	if w.Case.Scan == nil || !endedItself(w.Case) {
+func lookedAt(c *evidence.Case, p *image.Process) []victim {
+	if c.Scan == nil || !endedItself(c) {
 		return nil
 	}
 	var list []victim
-	for i := range w.Case.Scan.Suspects {
-		s := &w.Case.Scan.Suspects[i]
+	for i := range c.Scan.Suspects {
+		s := &c.Scan.Suspects[i]
 		if s.Size <= 0 || s.Size > wordSize || s.Proof == evidence.Inferred || stream[s.Name] || s.Access == evidence.Write || len(list) == mostLookedAt {
 			continue
 		}
 		v := victim{kind: evidence.CauseOverwritten, name: s.Name, typ: s.Type, start: s.Address, size: s.Size}
-		if value, ok := wordAt(w.Process, v.start, v.size); ok {
+		if value, ok := wordAt(p, v.start, v.size); ok {
 			v.value = &value
 		}
 		list = append(list, v)

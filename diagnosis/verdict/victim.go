@@ -49,38 +49,46 @@ var findingKinds = map[evidence.FindingKind]evidence.CauseKind{
 // wordSize is the largest that one watchpoint covers.
 const wordSize = 8
 
-// victims are what a case names, the strongest first.
-func (w *work) victims() []victim {
+// victimSearch finds the victims of a failure.
+type victimSearch struct {
+	in       *Input
+	progress *progress
+	moments  *moments
+	exact    *exact
+}
+
+// named are what a case names, the strongest first.
+func (s *victimSearch) named() []victim {
 	var list []victim
-	for i := range w.Case.Findings {
-		f := &w.Case.Findings[i]
+	for i := range s.in.Case.Findings {
+		f := &s.in.Case.Findings[i]
 		kind, ok := findingKinds[f.Kind]
 		switch {
 		case !ok:
 		case f.Damage != nil:
 			list = append(list, victim{kind: kind, name: damagedName(f), start: f.Damage.Start, size: int(min(f.Damage.End-f.Damage.Start, 2*wordSize)), finding: f})
-		case onlyUsed(w.Case, f):
+		case onlyUsed(s.in.Case, f):
 		case f.Object != nil && (kind == evidence.CauseUseAfterFree || kind == evidence.CauseDoubleFree):
 			list = append(list, victim{kind: kind, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f})
 		case kind == evidence.CauseStackSmashing && f.Addr != 0:
-			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(stackGuard(w.Process)), finding: f})
+			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(stackGuard(s.in.Process)), finding: f})
 		}
 	}
 	if len(list) > 0 {
 		return list
 	}
-	c := w.returnAddress()
-	if o := readOutside(w.Case, w.Blame); c == nil && o != nil {
+	c := s.returnAddress()
+	if o := readOutside(s.in.Case, s.in.Blame); c == nil && o != nil {
 		c = &victim{kind: evidence.CauseBadValue, name: o.Array, outside: o}
 	}
 	if c == nil {
-		c = w.cell()
+		c = s.cell()
 	}
 	if c == nil {
-		c = w.loadedCell()
+		c = s.loadedCell()
 	}
 	if c == nil {
-		c = w.convertedText()
+		c = s.convertedText()
 	}
 	if c != nil {
 		list = append(list, *c)
@@ -96,32 +104,32 @@ func onlyUsed(c *evidence.Case, f *evidence.Finding) bool {
 
 // uses are the freed objects that the failing code used, in a process that has no
 // damaged memory; or those that the failing thread is seen to use in a trace.
-func (w *work) uses() []victim {
+func (s *victimSearch) uses() []victim {
 	var list []victim
-	for i := range w.Case.Findings {
-		f := &w.Case.Findings[i]
+	for i := range s.in.Case.Findings {
+		f := &s.in.Case.Findings[i]
 		switch _, ok := findingKinds[f.Kind]; {
-		case onlyUsed(w.Case, f):
+		case onlyUsed(s.in.Case, f):
 			list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: f.Object.Addr, size: wordSize, finding: f, use: true})
 		case ok:
 			return nil
 		}
 	}
-	if len(list) == 0 && endedItself(w.Case) {
-		return w.staleUses()
+	if len(list) == 0 && endedItself(s.in.Case) {
+		return s.staleUses()
 	}
 	return list
 }
 
 // staleUses are the freed objects that a trace shows the failing thread to use.
-func (w *work) staleUses() (list []victim) {
-	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
+func (s *victimSearch) staleUses() (list []victim) {
+	if err := s.exact.record(s.progress.ctx, s.in.Image, s.progress.say); err != nil {
 		return nil
 	}
-	for _, way := range w.exact.stale() {
-		object := w.exact.objectOf(way)
+	for _, way := range s.exact.stale() {
+		object := s.exact.objectOf(way)
 		list = append(list, victim{kind: evidence.CauseUseAfterFree, name: "the freed object", start: object.Addr, size: wordSize, use: true, way: way,
-			finding: &evidence.Finding{Kind: evidence.FindingUseAfterFree, Object: object, Site: w.exact.site(way.AccessPC), Proof: evidence.Replayed}})
+			finding: &evidence.Finding{Kind: evidence.FindingUseAfterFree, Object: object, Site: s.exact.site(way.AccessPC), Proof: evidence.Replayed}})
 	}
 	return list
 }
@@ -160,81 +168,81 @@ func storing(value *uint64) func(*evidence.Access) bool {
 }
 
 // returnAddress is the word of the stack that a return took its bad address from.
-func (w *work) returnAddress() *victim {
-	f, thread := &w.Case.Failure, w.Process.FailingThread()
+func (s *victimSearch) returnAddress() *victim {
+	f, thread := &s.in.Case.Failure, s.in.Process.FailingThread()
 	if thread == nil || f.Fault == nil || f.Arrival != evidence.ArrivedByReturn && (f.Instruction == nil || f.Instruction.Text != "ret") {
 		return nil
 	}
 	pc, slot := thread.Registers.PC(), thread.Registers.SP()
-	if m := w.Process.MappingAt(pc); m == nil || !m.Executable() {
+	if m := s.in.Process.MappingAt(pc); m == nil || !m.Executable() {
 		slot -= wordSize // it has returned
-		if v, ok := wordAt(w.Process, slot, wordSize); !ok || v != uint64(pc) {
+		if v, ok := wordAt(s.in.Process, slot, wordSize); !ok || v != uint64(pc) {
 			return nil
 		}
-	} else if !staticscan.IsReturn(w.Process, pc) {
+	} else if !staticscan.IsReturn(s.in.Process, pc) {
 		return nil
 	}
 	// Before a call there, the word was another function's.
 	called := func(a *evidence.Access) bool {
-		return a.By == evidence.ByProgram && staticscan.IsCall(w.Process, a.PC)
+		return a.By == evidence.ByProgram && staticscan.IsCall(s.in.Process, a.PC)
 	}
 	return &victim{kind: evidence.CauseStackSmashing, name: "the return address", start: slot, size: wordSize, makes: called}
 }
 
 // cell is the memory that the bad value was read from.
-func (w *work) cell() *victim {
-	if w.Case.Scan == nil {
+func (s *victimSearch) cell() *victim {
+	if s.in.Case.Scan == nil {
 		return nil
 	}
-	for i := range w.Case.Scan.Suspects {
-		s := &w.Case.Scan.Suspects[i]
-		if s.Kind != evidence.SuspectCell || s.Size <= 0 {
+	for i := range s.in.Case.Scan.Suspects {
+		x := &s.in.Case.Scan.Suspects[i]
+		if x.Kind != evidence.SuspectCell || x.Size <= 0 {
 			continue
 		}
-		v := &victim{kind: evidence.CauseBadValue, name: s.Name, typ: s.Type, start: s.Address, size: min(s.Size, wordSize)}
+		v := &victim{kind: evidence.CauseBadValue, name: x.Name, typ: x.Type, start: x.Address, size: min(x.Size, wordSize)}
 		if !isName(v.name) {
-			v.name = nameOf(w.Process, w.Object, v.start)
+			v.name = nameOf(s.in.Process, s.in.Object, v.start)
 		}
-		if b := w.Blame; b != nil && b.Cell != nil && *b.Cell == s.Address && !b.CellHolds && b.Loaded.PC != 0 {
+		if b := s.in.Blame; b != nil && b.Cell != nil && *b.Cell == x.Address && !b.CellHolds && b.Loaded.PC != 0 {
 			// The address may have been another one when the code read there.
-			if now := w.readCell(b.Loaded.PC, s.Name, nil); now != nil {
-				now.typ = s.Type
+			if now := s.readCell(b.Loaded.PC, x.Name, nil); now != nil {
+				now.typ = x.Type
 				return now
 			}
-			if w.Process.MappingAt(s.Address) == nil {
+			if s.in.Process.MappingAt(x.Address) == nil {
 				return nil
 			}
 		}
-		if bad, ok := wordAt(w.Process, v.start, v.size); ok {
+		if bad, ok := wordAt(s.in.Process, v.start, v.size); ok {
 			v.value = &bad
 		}
-		v.failing = w.readByFailing(s.Address)
+		v.failing = s.readByFailing(x.Address)
 		return v
 	}
 	return nil
 }
 
 // readByFailing reports whether the instruction that faulted read a cell itself.
-func (w *work) readByFailing(cell evidence.Addr) bool {
-	b, thread := w.Blame, w.Process.FailingThread()
-	return b != nil && b.Cell != nil && *b.Cell == cell && thread != nil && w.Case.Failure.Signal != nil &&
+func (s *victimSearch) readByFailing(cell evidence.Addr) bool {
+	b, thread := s.in.Blame, s.in.Process.FailingThread()
+	return b != nil && b.Cell != nil && *b.Cell == cell && thread != nil && s.in.Case.Failure.Signal != nil &&
 		b.Loaded.PC != 0 && b.Loaded.PC == thread.Registers.PC()
 }
 
 // loadedCell is the memory that a register got the bad value from, where the dead
 // process no longer tells its address: the replay stands at the load again.
-func (w *work) loadedCell() *victim {
-	for i := range w.Case.Failure.Origin {
-		step := &w.Case.Failure.Origin[i]
+func (s *victimSearch) loadedCell() *victim {
+	for i := range s.in.Case.Failure.Origin {
+		step := &s.in.Case.Failure.Origin[i]
 		if step.Kind == evidence.OriginCell && step.Cell == nil && step.Site != nil {
-			return w.readCell(step.Site.PC, step.Symbol, nil)
+			return s.readCell(step.Site.PC, step.Symbol, nil)
 		}
 	}
-	if w.Blame == nil {
+	if s.in.Blame == nil {
 		return nil
 	}
-	for _, way := range w.Blame.Ways {
-		if v := w.readCell(way.PC, "", &way.Value); v != nil {
+	for _, way := range s.in.Blame.Ways {
+		if v := s.readCell(way.PC, "", &way.Value); v != nil {
 			return v
 		}
 	}
@@ -242,8 +250,8 @@ func (w *work) loadedCell() *victim {
 }
 
 // convertedText is the text that a number was made of which is the bad value.
-func (w *work) convertedText() *victim {
-	steps := w.Case.Failure.Origin
+func (s *victimSearch) convertedText() *victim {
+	steps := s.in.Case.Failure.Origin
 	if len(steps) == 0 {
 		return nil
 	}
@@ -251,9 +259,9 @@ func (w *work) convertedText() *victim {
 	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
 		return nil
 	}
-	text, err := w.moments.lastArgument(last.Site.PC)
+	text, err := s.moments.lastArgument(last.Site.PC)
 	if err != nil {
-		w.progress.failedPart(err)
+		s.progress.failedPart(err)
 		return nil
 	}
 	return textOf(last.Symbol, text)
@@ -313,18 +321,18 @@ func (c *chain) printed() bool { return len(c.links) > 0 && c.links[len(c.links)
 
 // readCell is what the instruction read last; nil if it is not known, or if the
 // value is not the one wanted.
-func (w *work) readCell(pc evidence.Addr, name string, want *uint64) *victim {
-	found, err := w.moments.lastRead(pc)
+func (s *victimSearch) readCell(pc evidence.Addr, name string, want *uint64) *victim {
+	found, err := s.moments.lastRead(pc)
 	if err != nil {
-		w.progress.failedPart(err)
+		s.progress.failedPart(err)
 		return nil
 	}
-	return w.victimOf(found, name, want)
+	return victimOf(s.in.Process, s.in.Object, found, name, want)
 }
 
 // victimOf is what an instruction read; nil if that is not known, or if the value is
 // not the one wanted.
-func (w *work) victimOf(found read, name string, want *uint64) *victim {
+func victimOf(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject, found read, name string, want *uint64) *victim {
 	if found.size <= 0 || want != nil && (found.value^*want)<<(8*max(wordSize-found.size, 0)) != 0 {
 		return nil
 	}
@@ -333,7 +341,7 @@ func (w *work) victimOf(found read, name string, want *uint64) *victim {
 		v.name = found.name
 	}
 	if !isName(v.name) {
-		v.name = nameOf(w.Process, w.Object, v.start)
+		v.name = nameOf(p, objects, v.start)
 	}
 	return v
 }
@@ -381,7 +389,7 @@ func (c *chain) cellOf(l *link) *victim {
 		if err != nil {
 			c.progress.failedPart(err)
 		}
-		if v := c.victimOf(found, name, want); v != nil {
+		if v := victimOf(c.Process, c.Object, found, name, want); v != nil {
 			return v
 		}
 	}
