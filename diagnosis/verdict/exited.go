@@ -15,22 +15,22 @@ const firstEvents = 64
 
 // statusStart is the call of main, where what that returned ended the process; nil if
 // the program called exit, or is not known to have one thread.
-func (w *work) statusStart() *start {
-	if w.Case.Failure.Kind != evidence.ExitStatus || !foundWrong(w.Case, w.rec) || rustReport(w.Case) != nil || w.failingFrames() != nil {
+func (b *beginnings) statusStart() *start {
+	if b.in.Case.Failure.Kind != evidence.ExitStatus || !foundWrong(b.in.Case, b.rec) || rustReport(b.in.Case) != nil || b.failingFrames() != nil {
 		return nil
 	}
-	main, ok := w.Process.SymbolNamed("main")
-	a, err := w.moments.failingArrivals()
+	main, ok := b.in.Process.SymbolNamed("main")
+	a, err := b.moments.failingArrivals()
 	if !ok || err != nil || a.thread != 1 {
 		return nil
 	}
 	end := a.ordinal
-	at, err := w.moments.last(arrivals{pc: main.Addr, thread: a.thread, ordinal: min(end, firstEvents), events: firstEvents})
+	at, err := b.moments.last(arrivals{pc: main.Addr, thread: a.thread, ordinal: min(end, firstEvents), events: firstEvents})
 	if err != nil || at.Count == 0 {
 		return nil
 	}
 	var s *start
-	err = w.moments.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = b.moments.standAt(at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const most = 2
 		frames := unwind.New(p).Walk(t, most).Frames
 		call, ok := staticscan.CallOf(staticscan.Input{Process: p, Thread: t, Frames: frames}, 1)
@@ -40,7 +40,7 @@ func (w *work) statusStart() *start {
 		return nil
 	})
 	if err != nil {
-		w.progress.failedPart(err)
+		b.progress.failedPart(err)
 	}
 	return s
 }

@@ -36,15 +36,15 @@ type inFrames struct {
 
 // failingFrames is where the failing instruction's bad value is looked for; nil if there
 // is none.
-func (w *work) failingFrames() *inFrames {
-	thread := w.Process.FailingThread()
+func (b *beginnings) failingFrames() *inFrames {
+	thread := b.in.Process.FailingThread()
 	if thread == nil {
 		return nil
 	}
-	f := &inFrames{frames: unwind.New(w.Process).Walk(thread, mostWalkedFrames).Frames, register: image.RIP, ended: w.Case.Failure.Kind == evidence.ExitStatus}
-	if b := w.Blame; b != nil && b.Role != "" && w.Case.Failure.Fault != nil {
+	f := &inFrames{frames: unwind.New(b.in.Process).Walk(thread, mostWalkedFrames).Frames, register: image.RIP, ended: b.in.Case.Failure.Kind == evidence.ExitStatus}
+	if blame := b.in.Blame; blame != nil && blame.Role != "" && b.in.Case.Failure.Fault != nil {
 		for r := image.RAX; r <= image.R15; r++ {
-			if b.Register == r.String() {
+			if blame.Register == r.String() {
 				f.register = r
 			}
 		}
@@ -53,14 +53,14 @@ func (w *work) failingFrames() *inFrames {
 		}
 		return f
 	}
-	m := rustReport(w.Case)
-	if m == nil && !foundWrong(w.Case, w.rec) {
+	m := rustReport(b.in.Case)
+	if m == nil && !foundWrong(b.in.Case, b.rec) {
 		return nil
 	}
 	if m != nil {
-		f = w.reportingFrames(m)
+		f = b.reportingFrames(m)
 	}
-	if f == nil || !f.beginAtOwn(w) {
+	if f == nil || !f.beginAtOwn(b.in) {
 		return nil
 	}
 	return f
@@ -71,17 +71,17 @@ const mostWalkedFrames = 64
 
 // beginAtOwn goes out to the first frame of the program's own code. It reports false
 // where there is none, and for a Rust panic that is not about an Option without a value.
-func (f *inFrames) beginAtOwn(w *work) bool {
+func (f *inFrames) beginAtOwn(in *Input) bool {
 	empty := false
 	for f.first < len(f.frames) {
 		site := evidence.Site{}
-		if calls := w.Process.Symbolize(f.frames[f.first].PC(), f.frames[f.first].Lookup); len(calls) > 0 {
+		if calls := in.Process.Symbolize(f.frames[f.first].PC(), f.frames[f.first].Lookup); len(calls) > 0 {
 			site = calls[len(calls)-1].Site
 		}
 		empty = empty || site.Function == "core::option::unwrap_failed" || site.Function == "core::option::expect_failed"
 		reporting := f.until != nil && !empty && image.LibraryCode(&site)
 		if !reporting && !image.Machinery(&site) {
-			panicked := w.Case.Failure.Kind == evidence.RustPanic || rustReport(w.Case) != nil
+			panicked := in.Case.Failure.Kind == evidence.RustPanic || rustReport(in.Case) != nil
 			return empty || !panicked
 		}
 		f.first++
@@ -101,15 +101,15 @@ func rustReport(c *evidence.Case) *evidence.Message {
 
 // reportingFrames are those of the thread that reported a panic, when it did; nil if no
 // replay came there.
-func (w *work) reportingFrames(m *evidence.Message) *inFrames {
+func (b *beginnings) reportingFrames(m *evidence.Message) *inFrames {
 	var f *inFrames
-	err := w.moments.standAt(m.Moment, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err := b.moments.standAt(m.Moment, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		f = &inFrames{frames: unwind.New(p).Walk(t, mostWalkedFrames).Frames, register: image.RIP,
 			until: &arrivals{thread: m.Moment.Thread, ordinal: m.Moment.Ordinal - 1}}
 		return nil
 	})
 	if err != nil {
-		w.progress.failedPart(err)
+		b.progress.failedPart(err)
 	}
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/internal/wording"
 	"diagnose/replay"
+	"diagnose/replay/record"
 	"diagnose/staticscan"
 	"diagnose/watchtrace"
 )
@@ -25,7 +26,7 @@ func (w *work) memory() error {
 	victims := w.victims.named()
 	var from beginning
 	if len(victims) == 0 {
-		if from = w.begin(); from.known() {
+		if from = w.beginnings.first(); from.known() {
 			victims = []victim{resultVictim(w.Case, w.Blame, from.result)}
 		}
 	}
@@ -305,15 +306,23 @@ type beginning struct {
 
 func (b beginning) known() bool { return b.result != nil || b.frames != nil }
 
-// begin is for a failure that names no memory.
-func (w *work) begin() beginning {
-	if s := w.failingStart(); s != nil {
+// beginnings finds where the chain of a failure that names no memory begins.
+type beginnings struct {
+	in       *Input
+	rec      *record.Recording
+	progress *progress
+	moments  *moments
+}
+
+// first is for a failure that names no memory.
+func (b *beginnings) first() beginning {
+	if s := b.failingStart(); s != nil {
 		return beginning{result: s}
 	}
-	if s := w.statusStart(); s != nil {
+	if s := b.statusStart(); s != nil {
 		return beginning{result: s}
 	}
-	return beginning{frames: w.failingFrames()}
+	return beginning{frames: b.failingFrames()}
 }
 
 // follow makes the chain, a trace and a visit a hop. It begins at the victim, if not

@@ -57,7 +57,7 @@ type start struct {
 
 // startOf is the call that the last of some steps names, in one of the frames; nil if
 // it names none.
-func (w *work) startOf(steps []evidence.OriginStep, frames []unwind.Frame, a arrivals, want *uint64) *start {
+func startOf(p *image.Process, steps []evidence.OriginStep, frames []unwind.Frame, a arrivals, want *uint64) *start {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (w *work) startOf(steps []evidence.OriginStep, frames []unwind.Frame, a arr
 	a.pc = last.Site.PC
 	for i := range frames {
 		f := &frames[i]
-		if f.Kind == evidence.Physical && staticscan.SameFunction(w.Process, f.LookupPC(), a.pc) {
+		if f.Kind == evidence.Physical && staticscan.SameFunction(p, f.LookupPC(), a.pc) {
 			return &start{arrivals: a, sp: f.Registers.SP(), want: want}
 		}
 	}
@@ -77,23 +77,23 @@ func (w *work) startOf(steps []evidence.OriginStep, frames []unwind.Frame, a arr
 
 // failingStart is the call whose result the failing instruction had; nil if it had
 // none.
-func (w *work) failingStart() *start {
-	thread := w.Process.FailingThread()
-	if thread == nil || w.Blame == nil || w.Blame.Role == "" {
+func (b *beginnings) failingStart() *start {
+	thread := b.in.Process.FailingThread()
+	if thread == nil || b.in.Blame == nil || b.in.Blame.Role == "" {
 		return nil
 	}
-	a, err := w.moments.failingArrivals()
+	a, err := b.moments.failingArrivals()
 	if err != nil {
 		return nil
 	}
 	const frames = 64
-	value := w.Blame.Value
+	value := b.in.Blame.Value
 	var want *uint64
 	if value != nil {
 		v := uint64(*value)
 		want = &v
 	}
-	return w.startOf(w.Case.Failure.Origin, unwind.New(w.Process).Walk(thread, frames).Frames, a, want)
+	return startOf(b.in.Process, b.in.Case.Failure.Origin, unwind.New(b.in.Process).Walk(thread, frames).Frames, a, want)
 }
 
 // failingArrivals are those of the failing thread, up to the failure.
@@ -113,7 +113,7 @@ func (c *chain) storedStart(l *link) *start {
 		return nil
 	}
 	a := arrivals{thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)}
-	return c.startOf(l.store.Steps, l.frames, a, l.victim.value)
+	return startOf(c.Process, l.store.Steps, l.frames, a, l.victim.value)
 }
 
 // intoCalls follows a value into the calls that returned it, and adds a link for each.
@@ -260,7 +260,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 			out.cell = &victim{kind: evidence.CauseBadValue, name: name, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), value: &value}
 			return nil
 		}
-		if k.passed = c.startOf(b.Steps, frames, k.arrivals, &out.value); k.passed == nil && len(b.Steps) > 0 {
+		if k.passed = startOf(c.Process, b.Steps, frames, k.arrivals, &out.value); k.passed == nil && len(b.Steps) > 0 {
 			last := &b.Steps[len(b.Steps)-1]
 			c.end = last.Text
 			if last.Kind == evidence.OriginConstant && last.Site != nil {

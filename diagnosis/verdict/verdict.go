@@ -200,6 +200,7 @@ func newWork(ctx context.Context, in Input) *work {
 	w.earlyReads = &earlyReads{process: in.Process, objects: in.Object}
 	w.scope = &scope{in: &w.Input, rec: w.rec, exact: w.exact, stacks: w.stacks, heap: w.heap, early: w.earlyReads}
 	w.victims = &victimSearch{in: &w.Input, progress: w.progress, moments: w.moments, exact: w.exact}
+	w.beginnings = &beginnings{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -218,6 +219,7 @@ type work struct {
 	faults      *faultHandlers
 	stacks      *stackVariables
 	tracer      *tracer
+	beginnings  *beginnings
 	victims     *victimSearch
 	scope       *scope
 	earlyReads  *earlyReads
