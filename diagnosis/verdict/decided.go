@@ -74,29 +74,29 @@ func (w *work) decidedBefore(c *chain) {
 		if !made {
 			return
 		}
-		if w.decidedBroken() {
+		if w.tracedCauses.decidedBroken() {
 			return
 		}
 	}
 }
 
 // decidedBroken names the accesses that broke a rule and decided that the program gave up. It reports false where there are none.
-func (w *work) decidedBroken() bool {
-	if !endedItself(w.Case) {
+func (t *tracedCauses) decidedBroken() bool {
+	if !endedItself(t.in.Case) {
 		return false
 	}
-	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
+	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil {
 		return false
 	}
-	r := w.exact.reasons()
+	r := t.exact.reasons()
 	if r == nil {
 		return false
 	}
 	found := false
 	for _, way := range r.Broken {
-		if cause := w.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !w.conclusion.known(cause) {
-			cause.Object = w.exact.objectOf(way)
-			w.out.Causes = append(w.out.Causes, *cause)
+		if cause := t.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !t.conclusion.known(cause) {
+			cause.Object = t.exact.objectOf(way)
+			t.out.Causes = append(t.out.Causes, *cause)
 			found = true
 		}
 	}
@@ -104,18 +104,18 @@ func (w *work) decidedBroken() bool {
 }
 
 // leadOfConditions tells the branches that decided that the program gave up, where nothing else is told.
-func (w *work) leadOfConditions() {
-	if r := w.exact.decided; r != nil && len(w.out.Causes)+len(w.conclusion.asides) == 0 {
-		w.leadTo(r, "the program gave up")
+func (t *tracedCauses) leadOfConditions() {
+	if r := t.exact.decided; r != nil && len(t.out.Causes)+len(t.conclusion.asides) == 0 {
+		t.leadTo(r, "the program gave up")
 	}
 }
 
 // leadTo tells the branches that decided what happened.
-func (w *work) leadTo(r *provenance.Reasons, happened string) {
+func (t *tracedCauses) leadTo(r *provenance.Reasons, happened string) {
 	var steps []evidence.CauseStep
 	for i := range r.Conditions {
 		c := &r.Conditions[i]
-		s := w.exact.site(c.PC)
+		s := t.exact.site(c.PC)
 		if s == nil || slices.ContainsFunc(steps, func(x evidence.CauseStep) bool { return x.Site.File == s.File && x.Site.Line == s.Line }) {
 			continue
 		}
@@ -123,7 +123,7 @@ func (w *work) leadTo(r *provenance.Reasons, happened string) {
 		for k, v := range c.Tested {
 			text += []string{" tested ", " and "}[min(k, 1)] + valueText(v)
 		}
-		steps = append([]evidence.CauseStep{w.exact.step(text, s)}, steps...)
+		steps = append([]evidence.CauseStep{t.exact.step(text, s)}, steps...)
 		if len(steps) == mostTold {
 			break
 		}
@@ -132,6 +132,6 @@ func (w *work) leadTo(r *provenance.Reasons, happened string) {
 		return
 	}
 	nearest := steps[len(steps)-1].Site
-	w.out.Causes = append(w.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
+	t.out.Causes = append(t.out.Causes, evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Site: nearest, Story: steps, Proof: evidence.Replayed, Open: evidence.OpenDecision,
 		Summary: "the condition at " + siteText(nearest) + " decided that " + happened})
 }

@@ -473,17 +473,29 @@ func endsBefore(w *provenance.Way) bool {
 	return w == nil || w.End == provenance.Initial || w.Has(provenance.Offset) && w.End != provenance.Outside
 }
 
-// followed follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
-func (w *work) followed(v *victim) *followed {
+// tracedCauses finds the causes that a trace of the failing run shows.
+type tracedCauses struct {
+	in         *Input
+	rec        *record.Recording
+	out        *evidence.Diagnosis
+	progress   *progress
+	moments    *moments
+	exact      *exact
+	early      *earlyReads
+	conclusion *conclusion
+}
+
+// follow follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
+func (t *tracedCauses) follow(v *victim) *followed {
 	if v.use && v.way == nil || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
 		return nil
 	}
-	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil && !errors.Is(err, errLong) {
+	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
 		return nil
 	}
-	way := w.exact.way(v)
+	way := t.exact.way(v)
 	if endsBefore(way) && (v.finding == nil || v.finding.Damage == nil) {
-		if begun := w.exact.runaway(w.progress.ctx, w.Image, w.progress.say); begun != nil {
+		if begun := t.exact.runaway(t.progress.ctx, t.in.Image, t.progress.say); begun != nil {
 			way = begun
 		}
 	}
@@ -491,27 +503,27 @@ func (w *work) followed(v *victim) *followed {
 		return nil
 	}
 	for _, l := range way.Overtaken {
-		w.earlyReads.note(l.Addr, l.Size, "")
+		t.early.note(l.Addr, l.Size, "")
 	}
 	if !way.Broke() {
-		if passed := w.passedOn(way); passed != nil {
-			return &followed{w.exact, way, passed, true}
+		if passed := t.passedOn(way); passed != nil {
+			return &followed{t.exact, way, passed, true}
 		}
 	}
 	if way.End == provenance.Initial { // that nothing stored there says little
 		return nil
 	}
-	cause := w.exact.cause(v, way)
+	cause := t.exact.cause(v, way)
 	if cause == nil {
 		return nil
 	}
-	return &followed{w.exact, way, cause, false}
+	return &followed{t.exact, way, cause, false}
 }
 
 // beforeTrace is the memory from which a trace of the end of the run read the bad value, where that was there before; nil: there is
 // none, or it is the victim itself.
-func (w *work) beforeTrace(v *victim) *victim {
-	x := w.exact
+func (t *tracedCauses) beforeTrace(v *victim) *victim {
+	x := t.exact
 	if v.damaged() || v.use || v.outside != nil || x.trace == nil || x.whole {
 		return nil
 	}
@@ -522,28 +534,28 @@ func (w *work) beforeTrace(v *victim) *victim {
 	return &victim{kind: v.kind, name: v.name, start: way.From.Addr, size: way.From.Size, value: way.Value, readPC: way.ReadPC}
 }
 
-// tracedAlone is for a failure whose value is in no memory that the case names: a trace may show where it came from.
-func (w *work) tracedAlone() {
-	name := w.Case.Failure.Pointer
+// alone is for a failure whose value is in no memory that the case names: a trace may show where it came from.
+func (t *tracedCauses) alone() {
+	name := t.in.Case.Failure.Pointer
 	switch {
-	case w.Case.Failure.Kind == evidence.InvalidFree && name == "":
+	case t.in.Case.Failure.Kind == evidence.InvalidFree && name == "":
 		name = "the pointer that was freed"
 	case name != "":
-	case w.Case.Failure.Kind == evidence.DivisionByZero:
+	case t.in.Case.Failure.Kind == evidence.DivisionByZero:
 		name = "the divisor"
-	case w.Case.Failure.Fault == nil:
+	case t.in.Case.Failure.Fault == nil:
 		return
 	default:
 		name = "the address"
-		for _, step := range w.Case.Failure.Origin {
+		for _, step := range t.in.Case.Failure.Origin {
 			if step.Symbol != "" {
 				name = step.Symbol
 				break
 			}
 		}
 	}
-	if f := w.followed(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
-		w.out.Causes = append(w.out.Causes, *f.cause)
+	if f := t.follow(&victim{kind: evidence.CauseBadValue, name: name}); f != nil {
+		t.out.Causes = append(t.out.Causes, *f.cause)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // unpassed names the call of a function of the printf family whose format is no constant and takes an argument that the call does not
 // have. Where the format's first conversion came from is told with it.
-func (w *work) unpassed() bool {
-	x, f := w.exact, w.Case.Failure.Format
+func (t *tracedCauses) unpassed() bool {
+	x, f := t.exact, t.in.Case.Failure.Format
 	if f == nil || x.handled != nil {
 		return false
 	}
@@ -20,7 +20,7 @@ func (w *work) unpassed() bool {
 	if taken == 0 {
 		return false
 	}
-	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil || x.last() < 0 {
+	if err := x.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil || x.last() < 0 {
 		return false
 	}
 	call, missing := provenance.Unpassed(x.trace, x.program, x.last(), f.Argument+1, f.Argument+taken)
@@ -40,7 +40,7 @@ func (w *work) unpassed() bool {
 		}
 	}
 	cause.Story = append(cause.Story, x.step(fmt.Sprintf("%s called %s with the format", siteText(site), f.Function), site))
-	w.out.Causes = append(w.out.Causes, cause)
+	t.out.Causes = append(t.out.Causes, cause)
 	return true
 }
 

@@ -20,7 +20,7 @@ func (w *work) memory() error {
 	if proved, err := w.usedFreed(); proved || err != nil {
 		return err
 	}
-	if w.decidedBroken() || w.mistyped() || w.unpassed() {
+	if w.tracedCauses.decidedBroken() || w.tracedCauses.mistyped() || w.tracedCauses.unpassed() {
 		return nil
 	}
 	victims := w.victims.named()
@@ -31,8 +31,8 @@ func (w *work) memory() error {
 		}
 	}
 	if len(victims) == 0 {
-		if !w.tracedBounds() {
-			w.tracedAlone()
+		if !w.tracedCauses.bounds() {
+			w.tracedCauses.alone()
 		}
 		return nil
 	}
@@ -70,7 +70,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		if w.progress.stopsBefore("the way back from " + v.name) {
 			break
 		}
-		found := w.followed(&v)
+		found := w.tracedCauses.follow(&v)
 		if found != nil && found.alone() {
 			if !w.conclusion.known(found.cause) {
 				w.out.Causes = append(w.out.Causes, *found.cause)
@@ -78,11 +78,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			continue
 		}
 		if found == nil {
-			if cause := w.unmapped(&v); cause != nil {
+			if cause := w.tracedCauses.unmapped(&v); cause != nil {
 				w.out.Causes = append(w.out.Causes, *cause)
 				continue
 			}
-			if earlier := w.beforeTrace(&v); earlier != nil {
+			if earlier := w.tracedCauses.beforeTrace(&v); earlier != nil {
 				v = *earlier
 			}
 		}

@@ -17,18 +17,18 @@ const mostCalls = 4
 
 // mistyped names the call that handed over a value of another type than the function expects, if the failing instruction's address was
 // made of it: arguments that are swapped, a number for a pointer. The types say so, whatever the value is.
-func (w *work) mistyped() bool {
-	x, f := w.exact, &w.Case.Failure
-	damaged := slices.ContainsFunc(w.Case.Findings, func(f evidence.Finding) bool { return findingKinds[f.Kind] != "" })
-	if damaged || w.Process == nil || x.handled != nil || f.Fault == nil && f.Kind != evidence.DivisionByZero {
+func (t *tracedCauses) mistyped() bool {
+	x, f := t.exact, &t.in.Case.Failure
+	damaged := slices.ContainsFunc(t.in.Case.Findings, func(f evidence.Finding) bool { return findingKinds[f.Kind] != "" })
+	if damaged || t.in.Process == nil || x.handled != nil || f.Fault == nil && f.Kind != evidence.DivisionByZero {
 		return false
 	}
-	thread := w.Process.FailingThread()
+	thread := t.in.Process.FailingThread()
 	if thread == nil {
 		return false
 	}
 	const frames = 64
-	in := staticscan.Input{Process: w.Process, Thread: thread, Frames: unwind.New(w.Process).Walk(thread, frames).Frames}
+	in := staticscan.Input{Process: t.in.Process, Thread: thread, Frames: unwind.New(t.in.Process).Walk(thread, frames).Frames}
 	own := staticscan.OwnFrames(in, mostCalls)
 	mistyped := map[int][]staticscan.Mistyped{}
 	for _, k := range own {
@@ -39,7 +39,7 @@ func (w *work) mistyped() bool {
 	if len(mistyped) == 0 {
 		return false // without a trace, which takes long
 	}
-	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil || !x.failed() {
+	if err := x.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil || !x.failed() {
 		return false
 	}
 	last := x.last()
@@ -60,7 +60,7 @@ func (w *work) mistyped() bool {
 				continue
 			}
 			if cause := x.mistypedCause(m, call, value); cause != nil {
-				w.out.Causes = append(w.out.Causes, *cause)
+				t.out.Causes = append(t.out.Causes, *cause)
 				return true
 			}
 		}
@@ -69,14 +69,14 @@ func (w *work) mistyped() bool {
 }
 
 // passedOn is as mistyped, for a call on the way of a bad value: its function stored what it was handed over, and may have returned.
-func (w *work) passedOn(way *provenance.Way) *evidence.Cause {
-	x := w.exact
+func (t *tracedCauses) passedOn(way *provenance.Way) *evidence.Cause {
+	x := t.exact
 	for _, a := range way.Arguments(x.trace, x.program) {
 		if a.Call+1 >= x.trace.Len() {
 			continue
 		}
-		frames := []unwind.Frame{w.frameAt(a.Call+1, 0), w.frameAt(a.Call, x.trace.Step(a.Call).Inst.Len)}
-		in := staticscan.Input{Process: w.Process, Thread: w.Process.FailingThread(), Frames: frames}
+		frames := []unwind.Frame{t.frameAt(a.Call+1, 0), t.frameAt(a.Call, x.trace.Step(a.Call).Inst.Len)}
+		in := staticscan.Input{Process: t.in.Process, Thread: t.in.Process.FailingThread(), Frames: frames}
 		for _, m := range staticscan.MistypedArguments(in, 1) {
 			value := x.trace.Register(a.Call, m.Register)
 			if m.Register == a.Register && !(m.Number && x.program.Mapped(evidence.Addr(value))) {
@@ -88,15 +88,15 @@ func (w *work) passedOn(way *provenance.Way) *evidence.Cause {
 }
 
 // frameAt is the frame of a thread before a step; returned: as many bytes after it, to which a call that the step makes returns.
-func (w *work) frameAt(n, returned int) unwind.Frame {
+func (t *tracedCauses) frameAt(n, returned int) unwind.Frame {
 	var thread image.Thread
 	for r := x86.RAX; r.General(); r++ {
-		thread.Registers.Set(image.Register(r), w.exact.trace.Register(n, r))
+		thread.Registers.Set(image.Register(r), t.exact.trace.Register(n, r))
 	}
-	pc := w.exact.trace.Step(n).PC
+	pc := t.exact.trace.Step(n).PC
 	thread.Registers.Set(image.RIP, uint64(pc))
 	f := unwind.Frame{Registers: thread.Registers}
-	if frames := unwind.New(w.Process).Walk(&thread, 1).Frames; len(frames) > 0 {
+	if frames := unwind.New(t.in.Process).Walk(&thread, 1).Frames; len(frames) > 0 {
 		f = frames[0]
 	}
 	if returned > 0 {

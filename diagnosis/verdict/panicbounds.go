@@ -19,19 +19,19 @@ func panicked(c *evidence.Case) bool {
 	return c.Failure.Kind == evidence.RustPanic || rustReport(c) != nil
 }
 
-// tracedBounds tells where the index came from with which a program panicked, and where the length did. It reports false if the program did not,
+// bounds tells where the index came from with which a program panicked, and where the length did. It reports false if the program did not,
 // or a trace does not show it.
-func (w *work) tracedBounds() bool {
-	if !panicked(w.Case) {
+func (t *tracedCauses) bounds() bool {
+	if !panicked(t.in.Case) {
 		return false
 	}
-	x, thread := w.exact, w.exact.failing()
-	if m := rustReport(w.Case); m != nil {
+	x, thread := t.exact, t.exact.failing()
+	if m := rustReport(t.in.Case); m != nil {
 		x, thread = x.until(m.Moment), m.Moment.Thread
-		if err := x.tracing(w.progress.ctx, w.Image, w.progress.say, (*tracing).before); err != nil {
+		if err := x.tracing(t.progress.ctx, t.in.Image, t.progress.say, (*tracing).before); err != nil {
 			return false
 		}
-	} else if x.record(w.progress.ctx, w.Image, w.progress.say) != nil {
+	} else if x.record(t.progress.ctx, t.in.Image, t.progress.say) != nil {
 		return false
 	}
 	n := x.boundsCall(thread)
@@ -45,7 +45,7 @@ func (w *work) tracedBounds() bool {
 	}
 	for _, cause := range []*evidence.Cause{index, length} {
 		if cause != nil {
-			w.out.Causes = append(w.out.Causes, *cause)
+			t.out.Causes = append(t.out.Causes, *cause)
 		}
 	}
 	return index != nil || length != nil

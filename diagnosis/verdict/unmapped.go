@@ -66,24 +66,24 @@ func lifeOf(log *eventlog.Log, addr evidence.Addr) (*mappingLife, error) {
 
 // unmapped is the cause of a fault at memory that a system call of the run took away, of a pointer that leads into what had
 // been mapped there; nil: it is no such fault. That the pointer is of that mapping is a rule: a wild one may lead there, too.
-func (w *work) unmapped(v *victim) *evidence.Cause {
-	f := &w.Case.Failure
+func (t *tracedCauses) unmapped(v *victim) *evidence.Cause {
+	f := &t.in.Case.Failure
 	if f.Kind != evidence.UnmappedAddress && f.Kind != evidence.WildPointer || f.Fault == nil || f.Site == nil || v.damaged() || v.value == nil {
 		return nil
 	}
-	life, err := lifeOf(w.rec.Log, f.Fault.Addr)
+	life, err := lifeOf(t.rec.Log, f.Fault.Addr)
 	if err != nil || life.call == "" || evidence.Addr(*v.value) < life.start || evidence.Addr(*v.value) >= life.end {
 		return nil
 	}
-	site, err := w.moments.calledAt(life)
+	site, err := t.moments.calledAt(life)
 	if err != nil || site == nil {
 		return nil
 	}
 	return &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: v.name, Site: site, Proof: evidence.Inferred,
 		Summary: fmt.Sprintf("%s %s, which %s still uses", siteText(site), endOfMemory(life.call), siteText(f.Site)),
 		Story: []evidence.CauseStep{
-			w.exact.step(fmt.Sprintf("%s ended the life of the memory at %v, by %s", siteText(site), life.start, life.call), site),
-			w.exact.step(siteText(f.Site)+" uses it", f.Site)}}
+			t.exact.step(fmt.Sprintf("%s ended the life of the memory at %v, by %s", siteText(site), life.start, life.call), site),
+			t.exact.step(siteText(f.Site)+" uses it", f.Site)}}
 }
 
 // calledAt is the program's own place from which a system call was made.

@@ -152,10 +152,10 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.asRecorded()
 	w.out.Interrupted = w.progress.ended() == errInterrupted
 	w.conclusion.fromOrigin()
-	w.leadOfConditions()
+	w.tracedCauses.leadOfConditions()
 	w.conclusion.rank()
 	w.leadOfDivergence()
-	w.ofNoElements()
+	w.tracedCauses.ofNoElements()
 	w.conclusion.setBases()
 	w.conclusion.setLeadsApart()
 	w.conclusion.reword()
@@ -201,6 +201,7 @@ func newWork(ctx context.Context, in Input) *work {
 	w.scope = &scope{in: &w.Input, rec: w.rec, exact: w.exact, stacks: w.stacks, heap: w.heap, early: w.earlyReads}
 	w.victims = &victimSearch{in: &w.Input, progress: w.progress, moments: w.moments, exact: w.exact}
 	w.beginnings = &beginnings{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
+	w.tracedCauses = &tracedCauses{in: &w.Input, rec: w.rec, out: out, progress: w.progress, moments: w.moments, exact: w.exact, early: w.earlyReads, conclusion: w.conclusion}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -209,21 +210,22 @@ func newWork(ctx context.Context, in Input) *work {
 // work is one diagnosis.
 type work struct {
 	Input
-	progress    *progress
-	moments     *moments
-	rec         *record.Recording
-	out         *evidence.Diagnosis
-	conclusion  *conclusion
-	reached     *reach
-	experiments *experiments
-	faults      *faultHandlers
-	stacks      *stackVariables
-	tracer      *tracer
-	beginnings  *beginnings
-	victims     *victimSearch
-	scope       *scope
-	earlyReads  *earlyReads
-	heap        *heapTargets
+	progress     *progress
+	moments      *moments
+	rec          *record.Recording
+	out          *evidence.Diagnosis
+	conclusion   *conclusion
+	reached      *reach
+	experiments  *experiments
+	faults       *faultHandlers
+	stacks       *stackVariables
+	tracer       *tracer
+	tracedCauses *tracedCauses
+	beginnings   *beginnings
+	victims      *victimSearch
+	scope        *scope
+	earlyReads   *earlyReads
+	heap         *heapTargets
 	// inputs are shared by all copies of the work.
 	inputs inputs
 	// exact follows values through the failing run, and is shared by all copies of the work.

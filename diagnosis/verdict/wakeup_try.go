@@ -44,7 +44,7 @@ func (k *wakeups) conditions() {
 	for _, m := range k.vain {
 		thread := m.calls[m.last].thread
 		if at, _ := provenance.GaveUp(x.trace, x.program, x.trace.Last(thread)); at >= 0 {
-			k.leadTo(provenance.Decided(x.trace, x.program, at, flow.Location{}, x.whole), k.threadText(thread)+" waits for "+m.Variable)
+			k.tracedCauses.leadTo(provenance.Decided(x.trace, x.program, at, flow.Location{}, x.whole), k.threadText(thread)+" waits for "+m.Variable)
 		}
 	}
 }
