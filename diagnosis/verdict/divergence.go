@@ -19,17 +19,26 @@ const mostDivergences = 6
 // errNoBranches says that nothing was compared.
 var errNoBranches = errors.New("no branch was compared with passing runs: no trace of the end of the run has those on which it depends")
 
-// divergences compares the branches on which the end of the failing run depends, where it gave up by itself, with those of passing runs.
+// divergenceSearch finds where the failing run went another way than those that pass.
+type divergenceSearch struct {
+	in         *Input
+	out        *evidence.Diagnosis
+	progress   *progress
+	exact      *exact
+	conclusion *conclusion
+}
+
+// find compares the branches on which the end of the failing run depends, where it gave up by itself, with those of passing runs.
 // The failing run's dynamic slice says which branches these are, so a difference that does not flow into the failure is not told.
 // A proved cause needs no such difference.
-func (w *work) divergences() error {
-	if len(w.Passing) == 0 || !endedItself(w.Case) || proved(w.out.Causes) {
+func (ds *divergenceSearch) find() error {
+	if len(ds.in.Passing) == 0 || !endedItself(ds.in.Case) || proved(ds.out.Causes) {
 		return nil
 	}
-	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil {
+	if err := ds.exact.record(ds.progress.ctx, ds.in.Image, ds.progress.say); err != nil {
 		return errNoBranches
 	}
-	r := w.exact.reasons()
+	r := ds.exact.reasons()
 	if r == nil || len(r.Conditions) == 0 {
 		return errNoBranches
 	}
@@ -42,18 +51,18 @@ func (w *work) divergences() error {
 		ways[i] = delta.Way{Branch: delta.Branch{PC: c.PC, Caller: c.Caller}, Next: c.Next}
 		first.Add(ways[i], nil)
 	}
-	points := pointsOf(list, ways, w.exact.program.Decode)
-	failing, err := w.branchesOfRuns("failing", w.Failing[1:], points)
+	points := pointsOf(list, ways, ds.exact.program.Decode)
+	failing, err := ds.branchesOfRuns("failing", ds.in.Failing[1:], points)
 	if err != nil {
 		return err
 	}
-	passing, err := w.branchesOfRuns("passing", w.Passing, points)
+	passing, err := ds.branchesOfRuns("passing", ds.in.Passing, points)
 	if err != nil {
 		return err
 	}
 	for _, s := range delta.Separate(ways, append([]*delta.Branches{first}, failing...), passing) {
-		if d := w.divergence(&list[s.Index], &s); d != nil && len(w.out.Divergences) < mostDivergences && !w.conclusion.diverged(d) {
-			w.out.Divergences = append(w.out.Divergences, *d)
+		if d := ds.divergence(&list[s.Index], &s); d != nil && len(ds.out.Divergences) < mostDivergences && !ds.conclusion.diverged(d) {
+			ds.out.Divergences = append(ds.out.Divergences, *d)
 		}
 	}
 	return nil
@@ -67,10 +76,10 @@ func (k *conclusion) diverged(d *evidence.Divergence) bool {
 	return slices.ContainsFunc(k.out.Divergences, func(x evidence.Divergence) bool { return same(x.Site, d.Site) && same(x.Caller, d.Caller) })
 }
 
-func (w *work) branchesOfRuns(kind string, runs []*record.Recording, points branchPoints) (list []*delta.Branches, err error) {
+func (ds *divergenceSearch) branchesOfRuns(kind string, runs []*record.Recording, points branchPoints) (list []*delta.Branches, err error) {
 	for i, rec := range runs[:min(len(runs), mostBranchRuns)] {
-		w.progress.say("branches of %s run %d of %d", kind, i+1, len(runs))
-		b, err := w.branchesOf(rec, points)
+		ds.progress.say("branches of %s run %d of %d", kind, i+1, len(runs))
+		b, err := ds.branchesOf(rec, points)
 		if err != nil {
 			return nil, err
 		}
@@ -80,20 +89,20 @@ func (w *work) branchesOfRuns(kind string, runs []*record.Recording, points bran
 }
 
 // divergence describes a branch; nil if it has no line.
-func (w *work) divergence(c *provenance.Condition, s *delta.Separation) *evidence.Divergence {
-	d := &evidence.Divergence{Site: w.exact.site(c.PC), FailingRuns: s.Failing, FailingOf: s.FailingOf, PassingRuns: s.Passing, PassingOf: s.PassingOf,
+func (ds *divergenceSearch) divergence(c *provenance.Condition, s *delta.Separation) *evidence.Divergence {
+	d := &evidence.Divergence{Site: ds.exact.site(c.PC), FailingRuns: s.Failing, FailingOf: s.FailingOf, PassingRuns: s.Passing, PassingOf: s.PassingOf,
 		Reached: s.Reached, Score: s.Score(), Tested: valueTexts(c.Tested), Proof: evidence.Replayed}
 	if d.Site == nil {
 		return nil
 	}
 	if s.Way.Caller != 0 {
-		d.Caller = w.exact.site(s.Way.Caller - 1) // within the call before the address to which it returns
+		d.Caller = ds.exact.site(s.Way.Caller - 1) // within the call before the address to which it returns
 	}
 	for _, values := range s.Values {
 		d.Passing = append(d.Passing, valueTexts(values))
 	}
-	for _, way := range c.Origins(w.exact.trace, w.exact.program) {
-		d.Origin = append(d.Origin, w.exact.story(way)...)
+	for _, way := range c.Origins(ds.exact.trace, ds.exact.program) {
+		d.Origin = append(d.Origin, ds.exact.story(way)...)
 	}
 	d.Text = divergenceText(d)
 	return d
@@ -128,20 +137,20 @@ func divergenceText(d *evidence.Divergence) string {
 	return text
 }
 
-// leadOfDivergence tells the earliest branch that no passing run left by the way of the failing ones, where no cause is known.
-func (w *work) leadOfDivergence() {
-	if len(w.out.Divergences) == 0 || slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Open == "" }) {
+// lead tells the earliest branch that no passing run left by the way of the failing ones, where no cause is known.
+func (ds *divergenceSearch) lead() {
+	if len(ds.out.Divergences) == 0 || slices.ContainsFunc(ds.out.Causes, func(c evidence.Cause) bool { return c.Open == "" }) {
 		return
 	}
-	d := &w.out.Divergences[0]
+	d := &ds.out.Divergences[0]
 	if d.PassingRuns > 0 || d.FailingRuns < d.FailingOf {
 		return
 	}
-	story := append(slices.Clone(d.Origin), w.exact.step(d.Text, d.Site))
+	story := append(slices.Clone(d.Origin), ds.exact.step(d.Text, d.Site))
 	lead := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBranch, Site: d.Site, Story: story, Proof: evidence.Replayed, Open: evidence.OpenOtherWay, Summary: d.Text}
-	if slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Open == evidence.OpenUntested }) {
-		w.out.Causes = append(w.out.Causes, lead) // another order of accesses may have made the branch go otherwise
+	if slices.ContainsFunc(ds.out.Causes, func(c evidence.Cause) bool { return c.Open == evidence.OpenUntested }) {
+		ds.out.Causes = append(ds.out.Causes, lead) // another order of accesses may have made the branch go otherwise
 		return
 	}
-	w.out.Causes = append([]evidence.Cause{lead}, w.out.Causes...)
+	ds.out.Causes = append([]evidence.Cause{lead}, ds.out.Causes...)
 }

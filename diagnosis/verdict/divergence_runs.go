@@ -56,7 +56,7 @@ func pointsOf(conditions []provenance.Condition, ways []delta.Way, decode func(e
 
 // branchesOf runs a recording again, and finds which ways it takes on from branches. A branch that it comes to too often without
 // taking the failing run's ways counts as if it had taken them, so that nothing is said of it.
-func (w *work) branchesOf(rec *record.Recording, points branchPoints) (*delta.Branches, error) {
+func (ds *divergenceSearch) branchesOf(rec *record.Recording, points branchPoints) (*delta.Branches, error) {
 	open := branchPoints{}
 	for pc, p := range points {
 		open[pc] = p
@@ -64,7 +64,7 @@ func (w *work) branchesOf(rec *record.Recording, points branchPoints) (*delta.Br
 	out := delta.NewBranches()
 	for range mostBranchRounds {
 		look := &branchLook{points: open, out: out}
-		_, err := replay.Run(w.progress.ctx, rec, replay.ProbeRequest{Common: replay.Common{Image: w.Image, Unnamed: true}, Probing: replay.Probing{At: look.places(), Begin: look.begin, OnArrival: look.arrived}})
+		_, err := replay.Run(ds.progress.ctx, rec, replay.ProbeRequest{Common: replay.Common{Image: ds.in.Image, Unnamed: true}, Probing: replay.Probing{At: look.places(), Begin: look.begin, OnArrival: look.arrived}})
 		if err != nil {
 			return nil, err
 		}

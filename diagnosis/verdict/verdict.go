@@ -140,7 +140,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}, {"branches of passing runs", w.divergences}} {
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}, {"branches of passing runs", w.branches.find}} {
 		if w.progress.stopsBefore(part.name) {
 			continue
 		}
@@ -154,7 +154,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.conclusion.fromOrigin()
 	w.tracedCauses.leadOfConditions()
 	w.conclusion.rank()
-	w.leadOfDivergence()
+	w.branches.lead()
 	w.tracedCauses.ofNoElements()
 	w.conclusion.setBases()
 	w.conclusion.setLeadsApart()
@@ -202,6 +202,7 @@ func newWork(ctx context.Context, in Input) *work {
 	w.victims = &victimSearch{in: &w.Input, progress: w.progress, moments: w.moments, exact: w.exact}
 	w.beginnings = &beginnings{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
 	w.tracedCauses = &tracedCauses{in: &w.Input, rec: w.rec, out: out, progress: w.progress, moments: w.moments, exact: w.exact, early: w.earlyReads, conclusion: w.conclusion}
+	w.branches = &divergenceSearch{in: &w.Input, out: out, progress: w.progress, exact: w.exact, conclusion: w.conclusion}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
 	return w
@@ -220,6 +221,7 @@ type work struct {
 	faults       *faultHandlers
 	stacks       *stackVariables
 	tracer       *tracer
+	branches     *divergenceSearch
 	tracedCauses *tracedCauses
 	beginnings   *beginnings
 	victims      *victimSearch
