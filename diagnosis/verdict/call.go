@@ -35,7 +35,7 @@ func (h *heapCall) frees() bool {
 
 // heapCallOf finds the call by which the heap came to do what the link's hit is of,
 // and what code of the program's made it.
-func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error {
+func (vs *visits) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error {
 	for i := range in.Frames {
 		if recordLibrary(in.Process, in.Frames[i].LookupPC()) {
 			continue
@@ -43,7 +43,7 @@ func (c *chain) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) error 
 		if i == 0 {
 			break
 		}
-		at, err := c.callSite(in, i, hitArrivals(l, hit))
+		at, err := vs.callSite(in, i, hitArrivals(l, hit))
 		if err != nil {
 			return err
 		}

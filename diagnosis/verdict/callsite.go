@@ -30,7 +30,7 @@ func hitArrivals(l *link, hit *replay.Hit) arrivals {
 // callSite finds the instruction of the program's by which the frames inside of
 // the given one came to be: its call, or, where that led to a function that jumped
 // on, the jump.
-func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, error) {
+func (vs *visits) callSite(in staticscan.Input, frame int, a arrivals) (callSite, error) {
 	call, ok := staticscan.CallOf(in, frame)
 	if !ok {
 		return callSite{}, fmt.Errorf("no call is before %v", in.Frames[frame].PC())
@@ -39,7 +39,7 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 	sp := uint64(in.Frames[frame].Registers.SP())
 	if call.To == 0 {
 		// Through a pointer that is not known any more.
-		if err := c.standAtCall(&found, sp, a); err != nil {
+		if err := vs.standAtCall(&found, sp, a); err != nil {
 			return found, err
 		}
 	}
@@ -51,7 +51,7 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 	}
 	for _, tail := range staticscan.TailCalls(in, found.To, in.Frames[frame-1].PC()) {
 		jump := callSite{CallSite: tail}
-		if err := c.findCall(&jump, sp-wordSize, a); err != nil {
+		if err := vs.findCall(&jump, sp-wordSize, a); err != nil {
 			return found, err
 		}
 		if jump.at.Count > 0 {
@@ -62,19 +62,19 @@ func (c *chain) callSite(in staticscan.Input, frame int, a arrivals) (callSite, 
 }
 
 // findCall finds when the call was made, by the stack pointer.
-func (c *chain) findCall(x *callSite, sp uint64, a arrivals) (err error) {
+func (vs *visits) findCall(x *callSite, sp uint64, a arrivals) (err error) {
 	a.pc = x.PC
 	a.is = func(r *image.Registers) bool { return uint64(r.SP()) == sp }
-	x.at, err = c.moments.last(a)
+	x.at, err = vs.moments.last(a)
 	return err
 }
 
 // standAtCall finds when a call was made and where it led.
-func (c *chain) standAtCall(x *callSite, sp uint64, a arrivals) error {
-	if err := c.findCall(x, sp, a); err != nil || x.at.Count == 0 {
+func (vs *visits) standAtCall(x *callSite, sp uint64, a arrivals) error {
+	if err := vs.findCall(x, sp, a); err != nil || x.at.Count == 0 {
 		return err
 	}
-	return c.moments.standAt(x.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	return vs.moments.standAt(x.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		call, _ := staticscan.CallOf(staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, 1).Frames}, 0)
 		x.To = call.To
 		return nil
@@ -116,7 +116,7 @@ func (l *link) jumpedFrom(p *image.Process, at callSite) {
 // handedTo is the memory that the program had a value from which a library's function was
 // handed and kept in its own part of the stack; nil if that is not known, or if two of its
 // arguments have the value.
-func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
+func (vs *visits) handedTo(l *link, in staticscan.Input) (*victim, error) {
 	if l.victim.damaged() || l.victim.value == nil || l.victim.size != wordSize {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
 	}
 	v := &victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
 	if !isName(v.name) {
-		v.name = nameOf(c.Process, c.Object, v.start)
+		v.name = nameOf(vs.in.Process, vs.in.Object, v.start)
 	}
 	if v.size == wordSize {
 		v.value = l.victim.value
@@ -145,18 +145,18 @@ func (c *chain) handedTo(l *link, in staticscan.Input) (*victim, error) {
 
 // storedByCall asks the code at the call what a library was told to store, where
 // what the call left in the registers does not tell.
-func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr evidence.Addr) (staticscan.Store, error) {
+func (vs *visits) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr evidence.Addr) (staticscan.Store, error) {
 	own := staticscan.OwnFrame(in)
 	if own < 1 {
 		return staticscan.Store{}, fmt.Errorf("the store at %v was made for none of the program's own code", hit.PC)
 	}
 	a := hitArrivals(l, hit)
-	at, err := c.callSite(in, own, a)
+	at, err := vs.callSite(in, own, a)
 	if err != nil {
 		return staticscan.Store{}, err
 	}
 	if at.at.Count == 0 {
-		if err := c.findCall(&at, uint64(in.Frames[own].Registers.SP()), a); err != nil {
+		if err := vs.findCall(&at, uint64(in.Frames[own].Registers.SP()), a); err != nil {
 			return staticscan.Store{}, err
 		}
 	}
@@ -164,7 +164,7 @@ func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr
 		return staticscan.Store{}, fmt.Errorf("the call at %v was not made again", at.PC)
 	}
 	var store staticscan.Store
-	err = c.moments.standAt(at.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
+	err = vs.moments.standAt(at.at, func(_ *replay.Stopped, p *image.Process, t *image.Thread) error {
 		const frames = 64
 		in := staticscan.Input{Process: p, Thread: t, Frames: unwind.New(p).Walk(t, frames).Frames}
 		var err error
@@ -173,7 +173,7 @@ func (c *chain) storedByCall(l *link, in staticscan.Input, hit *replay.Hit, addr
 		}
 		if sp := t.Registers.SP(); l.access.By == evidence.ByProgram && addr < sp && sp-addr <= maxFrame {
 			l.inner = true
-			l.handed, err = c.handedTo(l, in)
+			l.handed, err = vs.handedTo(l, in)
 		}
 		return err
 	})

@@ -464,8 +464,8 @@ func (c *chain) hop(n int, v victim, after *link) (store, made *link, err error)
 		c.had = &log.Accesses[before-1]
 	}
 	base, culprit := v.stores(log, before)
-	if made, err = c.look(v, plan, log, base); err == nil {
-		store, err = c.look(v, plan, log, culprit)
+	if made, err = c.visits.look(v, plan, log, base); err == nil {
+		store, err = c.visits.look(v, plan, log, culprit)
 	}
 	return store, made, err
 }
@@ -560,30 +560,37 @@ func frameOf(c *evidence.Case, addr evidence.Addr) *evidence.Frame {
 // maxFrame bounds the innermost frame, whose lower end no other frame tells.
 const maxFrame = 1 << 20
 
+// visits goes back to stores that passes saw, and says from the process there what they are.
+type visits struct {
+	in       *Input
+	progress *progress
+	moments  *moments
+}
+
 // look goes back to an access, if there is one, and says what it is.
-func (c *chain) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, index int) (*link, error) {
+func (vs *visits) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog, index int) (*link, error) {
 	if index < 0 {
 		return nil, nil
 	}
-	seen, err := plan.Details(c.progress.ctx, log, []int{index})
+	seen, err := plan.Details(vs.progress.ctx, log, []int{index})
 	if err != nil {
 		return nil, err
 	}
 	l := &link{victim: v, access: log.Accesses[index], seen: seen[0], plan: plan, log: log}
 	l.hits = v.hits(log, index)
 	l.idle = l.access.Old == l.access.New && len(l.hits) == 1
-	err = plan.Visit(c.progress.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
+	err = plan.Visit(vs.progress.ctx, log, []int{index}, func(_ int, hit *replay.Hit, s *replay.Stopped) error {
 		p, err := s.Process()
 		if err != nil {
 			return err
 		}
-		return c.inspect(l, hit, p)
+		return vs.inspect(l, hit, p)
 	})
 	return l, err
 }
 
 // inspect says what a store means, with the process stopped right behind it.
-func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
+func (vs *visits) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	thread := p.FailingThread()
 	if thread == nil {
 		return fmt.Errorf("the thread of the store at %v is not in the stopped process", hit.PC)
@@ -592,8 +599,8 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	in := staticscan.Input{Process: p, Thread: thread, Frames: unwind.New(p).Walk(thread, frames).Frames}
 	l.frames = in.Frames
 	if l.access.By == evidence.ByHeap {
-		if err := c.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
-			c.progress.failedPart(err) // else it may be the engine's, before the program began
+		if err := vs.heapCallOf(l, in, hit); err != nil && l.victim.finding != nil {
+			vs.progress.failedPart(err) // else it may be the engine's, before the program began
 		}
 		if l.call != nil {
 			l.seen.Call, l.seen.Old, l.seen.New = l.call.name, "", "" // what it fills in says nothing
@@ -604,13 +611,13 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	var err error
 	switch own := staticscan.OwnFrame(in); {
 	case own > 0:
-		l.store, err = c.storedByCall(l, in, hit, at)
+		l.store, err = vs.storedByCall(l, in, hit, at)
 	case l.access.By != evidence.ByCall:
 		was := binary.LittleEndian.AppendUint64(nil, l.access.Old)[:min(int(l.access.Size), wordSize)]
 		l.store, err = staticscan.Stored(staticscan.AtStore(in, hit.PC), at, staticscan.OriginOptions{Before: &staticscan.Overwritten{Addr: word, Data: was}})
 	}
 	if err != nil {
-		c.progress.failedPart(err)
+		vs.progress.failedPart(err)
 	}
 	if len(allocators[libraryName(l.store.Through)]) > 0 {
 		// What it clears is what it hands out.
@@ -618,7 +625,7 @@ func (c *chain) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 		return nil
 	}
 	if !l.inner {
-		c.judgeBounds(l)
+		vs.judgeBounds(l)
 	}
 	return nil
 }
@@ -678,7 +685,7 @@ func (l *link) stored() evidence.Addr {
 var allocators = map[string][]int{"calloc": {0, 1}, "malloc": {0}, "realloc": {1}, "reallocarray": {1, 2}, "memalign": {1}, "aligned_alloc": {1}, "posix_memalign": {2}}
 
 // judgeBounds compares what the code means with where it stored.
-func (c *chain) judgeBounds(l *link) {
+func (vs *visits) judgeBounds(l *link) {
 	st := &l.store
 	if st.From == nil {
 		return
@@ -694,10 +701,10 @@ func (c *chain) judgeBounds(l *link) {
 		l.kind = evidence.CauseOverwritten
 		return
 	}
-	if c.Object == nil {
+	if vs.in.Object == nil {
 		return
 	}
-	o := c.Object(from)
+	o := vs.in.Object(from)
 	if o == nil || at >= o.Addr && at < o.Addr+evidence.Addr(o.Size) {
 		return
 	}
@@ -734,13 +741,13 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 	case st.Again:
 		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
 	}
-	if text := c.convertedBy(l); text != nil {
+	if text := c.visits.convertedBy(l); text != nil {
 		return *text, true
 	}
 	if o := st.Outside; o != nil {
 		return c.outsideOf(l, o)
 	}
-	if cell := c.cellOf(l); cell != nil {
+	if cell := c.visits.cellOf(l); cell != nil {
 		if cell.outside != nil {
 			c.outside = cell.outside
 			return c.indexVictim(cell.outside)

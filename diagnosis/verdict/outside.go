@@ -54,7 +54,7 @@ func (c *chain) outsideOf(l *link, o *staticscan.Outside) (victim, bool) {
 	c.outside = o
 	index := *l
 	index.store.Blame = o.Index
-	if cell := c.cellOf(&index); cell != nil {
+	if cell := c.visits.cellOf(&index); cell != nil {
 		return *cell, true
 	}
 	c.end = "the index was in no memory, as far as is known"

@@ -37,7 +37,7 @@ func (w *work) stray() error {
 				return nil
 			}
 			c := &chain{work: w, victim: *v}
-			l, err := c.look(*v, t.plan, t.log, index)
+			l, err := c.visits.look(*v, t.plan, t.log, index)
 			if err != nil {
 				return err
 			}

@@ -286,7 +286,7 @@ func (v *victim) text() evidence.Addr {
 }
 
 // convertedBy is the text that a number was made of which a store put there.
-func (c *chain) convertedBy(l *link) *victim {
+func (vs *visits) convertedBy(l *link) *victim {
 	n := len(l.store.Steps)
 	if n == 0 || l.access.By != evidence.ByProgram {
 		return nil
@@ -295,13 +295,13 @@ func (c *chain) convertedBy(l *link) *victim {
 	if last.Kind != evidence.OriginResult || last.Site == nil || !converters[libraryName(last.Symbol)] {
 		return nil
 	}
-	at, err := c.moments.lastNear(arrivals{pc: last.Site.PC, thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)})
+	at, err := vs.moments.lastNear(arrivals{pc: last.Site.PC, thread: l.access.Thread, ordinal: l.access.Ordinal, before: hitBefore(l.plan, l.log, &l.access)})
 	var text evidence.Addr
 	if err == nil && at.Count > 0 {
-		text, err = c.moments.firstArgument(at)
+		text, err = vs.moments.firstArgument(at)
 	}
 	if err != nil {
-		c.progress.failedPart(err)
+		vs.progress.failedPart(err)
 		return nil
 	}
 	return textOf(last.Symbol, text)
@@ -348,12 +348,12 @@ func victimOf(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject
 
 // cellOf is the memory that a stored value was read from. Where the process behind
 // the store does not tell its address for sure, the replay stands at the load again.
-func (c *chain) cellOf(l *link) *victim {
+func (vs *visits) cellOf(l *link) *victim {
 	st := &l.store
 	known := func() *victim {
 		v := &victim{kind: evidence.CauseBadValue, name: st.CellName, typ: st.CellType, start: *st.Cell, size: max(1, min(st.CellSize, wordSize))}
 		if !isName(v.name) {
-			v.name = nameOf(c.Process, c.Object, v.start)
+			v.name = nameOf(vs.in.Process, vs.in.Object, v.start)
 		}
 		return v
 	}
@@ -381,15 +381,15 @@ func (c *chain) cellOf(l *link) *victim {
 		}
 	}
 	for _, a.pc = range loads {
-		at, err := c.moments.lastNear(a)
+		at, err := vs.moments.lastNear(a)
 		var found read
 		if err == nil && at.Count > 0 {
-			found, err = c.moments.readAt(at)
+			found, err = vs.moments.readAt(at)
 		}
 		if err != nil {
-			c.progress.failedPart(err)
+			vs.progress.failedPart(err)
 		}
-		if v := victimOf(c.Process, c.Object, found, name, want); v != nil {
+		if v := victimOf(vs.in.Process, vs.in.Object, found, name, want); v != nil {
 			return v
 		}
 	}
