@@ -16,21 +16,25 @@ import (
 	"diagnose/replay"
 )
 
+// chainExperiments are the experiments on what a chain came to.
+type chainExperiments struct{ chain *chain }
+
 // prove makes the experiments on a memory error: the failure must go away
 // without the store, and stay with it.
-func (w *work) prove(c *chain, cause *evidence.Cause) {
-	cause.Experiments = append(cause.Experiments, w.experiments.unchanged(w.rec))
-	for _, x := range c.changes() {
-		e := w.experiments.without(&x)
+func (ce *chainExperiments) prove(cause *evidence.Cause) {
+	c := ce.chain
+	cause.Experiments = append(cause.Experiments, c.experiments.unchanged(c.rec))
+	for _, x := range ce.changes() {
+		e := c.experiments.without(&x)
 		cause.Experiments = append(cause.Experiments, e)
 		if !cause.Experiments[0].Agrees() || !e.Agrees() {
 			continue
 		}
 		nearer := *cause
-		c.credit(&nearer, &x)
-		nearer.Ordered, nearer.Guard, nearer.Decision = cause.Ordered || c.ordered(&x), c.guard(&x), c.decision(cause)
+		ce.credit(&nearer, &x)
+		nearer.Ordered, nearer.Guard, nearer.Decision = cause.Ordered || ce.ordered(&x), ce.guard(&x), c.decision(cause)
 		nearer.Open = cmp.Or(nearer.Open, cause.Open) // a store that handed the value on says no more than the way to it
-		if nearer.Stale = c.stale(&x); c.experiments.proveBy(&nearer, c.claim(&x)) {
+		if nearer.Stale = ce.stale(&x); c.experiments.proveBy(&nearer, ce.claim(&x)) {
 			*cause = nearer
 			return
 		}
@@ -60,21 +64,21 @@ func (x *experiments) proveBy(cause *evidence.Cause, claim evidence.Event) bool 
 // credit has the cause name what a change that helped was made to. That the failure goes with a
 // store further on says nothing of what comes before it, and so the cause ends at that store. The
 // story has all of them.
-func (c *chain) credit(cause *evidence.Cause, x *change) {
-	if x.link == noLink && len(c.links) > 0 && c.victim.damaged() && c.victim.kind == evidence.CauseUseAfterFree && c.made.seen.Site != nil {
+func (ce *chainExperiments) credit(cause *evidence.Cause, x *change) {
+	if x.link == noLink && len(ce.chain.links) > 0 && ce.chain.victim.damaged() && ce.chain.victim.kind == evidence.CauseUseAfterFree && ce.chain.made.seen.Site != nil {
 		// The store alone decided nothing; the object's free did.
-		cause.Site = c.freedAt()
-		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", c.freedText(), sizeText(c.victim.finding.Object), where(&c.links[0].seen))
+		cause.Site = ce.chain.freedAt()
+		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", ce.chain.freedText(), sizeText(ce.chain.victim.finding.Object), where(&ce.chain.links[0].seen))
 	}
-	if x.link < 0 || x.link >= c.headline() {
+	if x.link < 0 || x.link >= ce.headline() {
 		return
 	}
 	last := x.link
-	for last+1 < len(c.links) && c.passedOn(last+1) == x.link {
+	for last+1 < len(ce.chain.links) && ce.passedOn(last+1) == x.link {
 		last++
 	}
-	nearer := *c
-	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = c.links[:last+1], "", false, false, nil
+	nearer := *ce.chain
+	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = ce.chain.links[:last+1], "", false, false, nil
 	if out := nearer.cause(); out != nil {
 		out.Story, out.Experiments = cause.Story, cause.Experiments
 		*cause = *out
@@ -83,32 +87,32 @@ func (c *chain) credit(cause *evidence.Cause, x *change) {
 
 // claim is what the cause names, after credit. Beside a link it names the object or the value that
 // a change without a link is made to, and of a count the store that counted.
-func (c *chain) claim(x *change) evidence.Event {
-	if n := c.headline(); x.link > n && (x.link != n+1 || c.counted() != x.link) {
-		return *c.links[n].event()
+func (ce *chainExperiments) claim(x *change) evidence.Event {
+	if n := ce.headline(); x.link > n && (x.link != n+1 || ce.chain.counted() != x.link) {
+		return *ce.chain.links[n].event()
 	}
 	return *x.event
 }
 
 // headline is the link that the cause names as the one to change: the last, or where it is a count
 // the one that was made of it, and of damage the store that did it.
-func (c *chain) headline() int {
-	if len(c.links) == 0 {
+func (ce *chainExperiments) headline() int {
+	if len(ce.chain.links) == 0 {
 		return -1
 	}
-	if c.victim.damaged() {
+	if ce.chain.victim.damaged() {
 		return 0
 	}
-	if i := c.counted(); i >= 0 {
-		return c.passedOn(max(i-1, 0))
+	if i := ce.chain.counted(); i >= 0 {
+		return ce.passedOn(max(i-1, 0))
 	}
-	return c.passedOn(len(c.links) - 1)
+	return ce.passedOn(len(ce.chain.links) - 1)
 }
 
 // passedOn is the link that stands for a call's result: of functions that return what another one
 // returned, the outermost. The result is one value in one register.
-func (c *chain) passedOn(i int) int {
-	for i > 0 && c.links[i].returned != nil && c.links[i-1].returned != nil && c.links[i].returned.value == c.links[i-1].returned.value {
+func (ce *chainExperiments) passedOn(i int) int {
+	for i > 0 && ce.chain.links[i].returned != nil && ce.chain.links[i-1].returned != nil && ce.chain.links[i].returned.value == ce.chain.links[i-1].returned.value {
 		i--
 	}
 	return i
@@ -139,43 +143,43 @@ type change struct {
 const noLink = -1
 
 // changes are the experiments that a chain suggests, the gentlest first.
-func (c *chain) changes() []change {
+func (ce *chainExperiments) changes() []change {
 	switch {
-	case c.dead, c.afterFree() && len(c.links) == 0:
+	case ce.chain.dead, ce.chain.afterFree() && len(ce.chain.links) == 0:
 		return nil // what passes there is chance
-	case c.unwritten && len(c.links) == 0:
-		return c.valueReplaced()
-	case c.given && len(c.links) == 0:
-		return c.textReplaced()
-	case len(c.links) == 0:
-		return c.heapChanges()
+	case ce.chain.unwritten && len(ce.chain.links) == 0:
+		return ce.valueReplaced()
+	case ce.chain.given && len(ce.chain.links) == 0:
+		return ce.textReplaced()
+	case len(ce.chain.links) == 0:
+		return ce.heapChanges()
 	}
 	var list []change
-	for i := range slices.Backward(c.links) {
-		l := &c.links[i]
+	for i := range slices.Backward(ce.chain.links) {
+		l := &ce.chain.links[i]
 		before := len(list)
 		switch {
 		case l.returned != nil:
-			list = append(list, c.replaced(l.returned)...)
-		case c.victim.damaged() && i > 0: // what came behind the damage
+			list = append(list, ce.replaced(l.returned)...)
+		case ce.chain.victim.damaged() && i > 0: // what came behind the damage
 		case l.idle || l.inner || l.access.By == evidence.ByHeap:
-		case c.firstValue(l):
-			list = append(list, c.otherStored(l)...)
+		case ce.firstValue(l):
+			list = append(list, ce.otherStored(l)...)
 		default:
-			list = append(list, l.undone(i == len(c.links)-1 || c.victim.damaged()))
-			if !c.victim.damaged() && l.bounds == "" {
-				list = append(list, c.otherStored(l)...)
+			list = append(list, l.undone(i == len(ce.chain.links)-1 || ce.chain.victim.damaged()))
+			if !ce.chain.victim.damaged() && l.bounds == "" {
+				list = append(list, ce.otherStored(l)...)
 			}
-			if x := c.boundsChange(l); x != nil && (c.victim.damaged() || l.bounds != "") {
+			if x := ce.boundsChange(l); x != nil && (ce.chain.victim.damaged() || l.bounds != "") {
 				list = append(list, *x)
 			}
 		}
 		for j := before; j < len(list); j++ {
-			list[j].link = c.passedOn(i)
-			list[j].event = c.links[list[j].link].event()
+			list[j].link = ce.passedOn(i)
+			list[j].event = ce.chain.links[list[j].link].event()
 		}
 	}
-	return append(append(list, c.heapChanges()...), c.valueReplaced()...)
+	return append(append(list, ce.heapChanges()...), ce.valueReplaced()...)
 }
 
 // undone takes back what a store put there. last: it is the one that the chain ends at.
@@ -204,53 +208,53 @@ func (l *link) undone(last bool) change {
 const padding = 256
 
 // heapChanges are those to the allocation or the free of the victim's object.
-func (c *chain) heapChanges() []change {
-	f := c.victim.finding
-	if c.made == nil || c.made.call == nil || f == nil || f.Object == nil {
+func (ce *chainExperiments) heapChanges() []change {
+	f := ce.chain.victim.finding
+	if ce.chain.made == nil || ce.chain.made.call == nil || f == nil || f.Object == nil {
 		return nil
 	}
-	if c.victim.kind == evidence.CauseUseAfterFree && c.corrected() {
+	if ce.chain.victim.kind == evidence.CauseUseAfterFree && ce.chain.corrected() {
 		return nil // the store was meant for another object: a withheld free would only hide the damage
 	}
 	is, what, edit := releases(f.Object.Addr), "the free withheld", replay.Edit{Kind: replay.EditKeepFreed, Bytes: f.Object.Size}
 	do, all := keepFreed, "each free made there withheld"
-	switch c.victim.kind {
+	switch ce.chain.victim.kind {
 	case evidence.CauseHeapUnderflow:
 		return nil // there is no room to be had before an object
 	case evidence.CauseHeapOverflow:
-		is, what, edit = c.made.call.asks(f.Object.Size), "the object padded", replay.Edit{Kind: replay.EditPad, Bytes: padding}
+		is, what, edit = ce.chain.made.call.asks(f.Object.Size), "the object padded", replay.Edit{Kind: replay.EditPad, Bytes: padding}
 		do, all = func(s *replay.Stopped) error { return s.Pad(padding) }, "each object allocated there padded"
 	}
 	var list []change
-	at, err := c.moments.ofCall(*c.made.call, is)
+	at, err := ce.chain.moments.ofCall(*ce.chain.made.call, is)
 	if err == nil {
 		edit.At = at
-		list = append(list, change{what: what, link: noLink, event: c.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
+		list = append(list, change{what: what, link: noLink, event: ce.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
 	} else {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 	}
-	if c.made.seen.Site != nil {
-		each := evidence.Moment{Thread: c.made.call.thread, Ordinal: c.made.call.ordinal, PC: c.made.seen.Site.PC}
-		list = append(list, change{what: all, link: noLink, event: c.objectEvent(each), breaks: func() []replay.Break { return c.eachCall(do) }})
+	if ce.chain.made.seen.Site != nil {
+		each := evidence.Moment{Thread: ce.chain.made.call.thread, Ordinal: ce.chain.made.call.ordinal, PC: ce.chain.made.seen.Site.PC}
+		list = append(list, change{what: all, link: noLink, event: ce.objectEvent(each), breaks: func() []replay.Break { return ce.eachCall(do) }})
 	}
 	return list
 }
 
 // objectEvent is the call that allocated the victim's object, or freed it.
-func (c *chain) objectEvent(at evidence.Moment) *evidence.Event {
-	return &evidence.Event{Thing: fmt.Sprintf("the object at %v", c.victim.finding.Object.Addr), At: at}
+func (ce *chainExperiments) objectEvent(at evidence.Moment) *evidence.Event {
+	return &evidence.Event{Thing: fmt.Sprintf("the object at %v", ce.chain.victim.finding.Object.Addr), At: at}
 }
 
 // eachCall does something at each call of the heap's function that the link's place
 // makes.
-func (c *chain) eachCall(do func(*replay.Stopped) error) []replay.Break {
+func (ce *chainExperiments) eachCall(do func(*replay.Stopped) error) []replay.Break {
 	const most = 20_000 // each may need a walk of the stack
-	calls, wanted := 0, place{c.made.seen.Site.File, c.made.seen.Site.Function, c.made.seen.Site.Line}
+	calls, wanted := 0, place{ce.chain.made.seen.Site.File, ce.chain.made.seen.Site.Function, ce.chain.made.seen.Site.Line}
 	// direct are the calls that the program's own code makes, by the address that they return to: which are wanted.
 	direct := map[evidence.Addr]bool{}
-	return []replay.Break{{PC: c.made.call.entry, Changes: true, Do: func(s *replay.Stopped) error {
+	return []replay.Break{{PC: ce.chain.made.call.entry, Changes: true, Do: func(s *replay.Stopped) error {
 		if calls++; calls > most {
-			return fmt.Errorf("%s is called more than %d times", c.made.call.name, most)
+			return fmt.Errorf("%s is called more than %d times", ce.chain.made.call.name, most)
 		}
 		back, err := returnAddress(s)
 		if err != nil {
@@ -343,41 +347,41 @@ func ownPlace(p *image.Process) (at *place, frame int, err error) {
 // that it is read. What passing runs read there is what should be there. Where that is
 // a pointer to what another run has, any that can be read, or called, shows that the
 // failure is of the pointer alone; that it was another one's to set, passing runs show.
-func (c *chain) valueReplaced() []change {
-	if c.Blame == nil || c.Blame.Loaded.PC == 0 || c.victim.damaged() {
+func (ce *chainExperiments) valueReplaced() []change {
+	if ce.chain.Blame == nil || ce.chain.Blame.Loaded.PC == 0 || ce.chain.victim.damaged() {
 		return nil
 	}
-	good, err := c.passingValue(c.Blame.Loaded.PC)
+	good, err := ce.passingValue(ce.chain.Blame.Loaded.PC)
 	if err != nil {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 	}
 	if good == nil {
 		return nil
 	}
-	what, value, ok := "that of a passing run", good.value, c.usable(good)
+	what, value, ok := "that of a passing run", good.value, ce.usable(good)
 	if !ok && good.size == wordSize && good.mapped {
-		if calledValue(c.Process) {
+		if calledValue(ce.chain.Process) {
 			what = "the address of a function that returns at once"
-			value, ok = nearReturn(c.Process)
+			value, ok = nearReturn(ce.chain.Process)
 		} else {
 			what = "the address of readable zeros"
-			value, ok = readableZeros(c.Process)
+			value, ok = readableZeros(ce.chain.Process)
 		}
 	}
 	if !ok {
 		return nil
 	}
-	found, err := c.moments.lastRead(c.Blame.Loaded.PC)
+	found, err := ce.chain.moments.lastRead(ce.chain.Blame.Loaded.PC)
 	if err != nil {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 		return nil
 	}
-	if found.addr != c.victim.start || found.size != good.size {
+	if found.addr != ce.chain.victim.start || found.size != good.size {
 		return nil
 	}
 	edit := replay.Edit{Kind: replay.EditStore, At: found.at, Addr: found.addr, Value: value, Size: found.size}
 	// The value is that of the store that is the nearest to the failure.
-	return []change{{what: "the value replaced by " + what, link: min(0, len(c.links)-1), event: &evidence.Event{Thing: c.victim.name, At: found.at},
+	return []change{{what: "the value replaced by " + what, link: min(0, len(ce.chain.links)-1), event: &evidence.Event{Thing: ce.chain.victim.name, At: found.at},
 		options: replay.FreeRequest{Edits: []replay.Edit{edit}}}}
 }
 

@@ -52,17 +52,17 @@ var errConfined = fmt.Errorf("the function makes more than %d stores", mostConfi
 
 // boundsChange is the experiment for a link that lies outside of what it means; nil where
 // the bounds are not known.
-func (c *chain) boundsChange(l *link) *change {
+func (ce *chainExperiments) boundsChange(l *link) *change {
 	if l.seen.Site == nil {
 		return nil
 	}
-	x := &boundsExperiment{work: c.work}
+	x := &boundsExperiment{work: ce.chain.work}
 	var ok bool
-	if x.function, ok = c.Process.SymbolAt(l.seen.Site.PC); !ok || x.function.Size == 0 || x.function.Size > mostFunction {
+	if x.function, ok = ce.chain.Process.SymbolAt(l.seen.Site.PC); !ok || x.function.Size == 0 || x.function.Size > mostFunction {
 		return nil
 	}
 	meant := "objects"
-	if meant, ok = x.bounds(c, l, meant); !ok || !x.instructions(l) {
+	if meant, ok = x.bounds(ce.chain, l, meant); !ok || !x.instructions(l) {
 		return nil
 	}
 	name := x.function.Name

@@ -11,20 +11,20 @@ import (
 // firstValue reports that a store gave a local variable, or a part of an object of the
 // heap, its first value. To undo it would leave there what others happened to leave, by
 // which a run may go well or fail in any way: that proves nothing about the value.
-func (c *chain) firstValue(l *link) bool {
-	if c.victim.damaged() || l.bounds != "" {
+func (ce *chainExperiments) firstValue(l *link) bool {
+	if ce.chain.victim.damaged() || l.bounds != "" {
 		return false
 	}
-	if heap, err := agent.Open(c.Process, 0); err == nil && heap.InObjects(l.victim.start) {
+	if heap, err := agent.Open(ce.chain.Process, 0); err == nil && heap.InObjects(l.victim.start) {
 		return firstOfObject(&l.victim, l.log, &l.access)
 	}
-	owner := c.ownerOf(l)
+	owner := ce.ownerOf(l)
 	if owner == nil {
 		return false
 	}
-	first, err := c.unsetBefore(l, owner)
+	first, err := ce.unsetBefore(l, owner)
 	if err != nil {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 		return true
 	}
 	return first
@@ -51,9 +51,9 @@ func sameStore(log *evidence.AccessLog, a, b *evidence.Access) bool {
 }
 
 // ownerOf is the frame, at the store, that the link's victim lies in; nil if in none.
-func (c *chain) ownerOf(l *link) *evidence.Frame {
+func (ce *chainExperiments) ownerOf(l *link) *evidence.Frame {
 	at := l.victim.start
-	m := c.Process.MappingAt(at)
+	m := ce.chain.Process.MappingAt(at)
 	for i := range l.seen.Stack.Frames {
 		f := &l.seen.Stack.Frames[i]
 		if f.Kind != evidence.Physical || f.CFA == 0 || at >= f.CFA {
@@ -69,11 +69,11 @@ func (c *chain) ownerOf(l *link) *evidence.Frame {
 
 // unsetBefore looks whether anything was stored in the link's victim between the call
 // that made its frame, which is when the return address was put there, and the store.
-func (c *chain) unsetBefore(l *link, owner *evidence.Frame) (bool, error) {
+func (ce *chainExperiments) unsetBefore(l *link, owner *evidence.Frame) (bool, error) {
 	called := watchtrace.Target{Name: "the return address", Addr: owner.CFA - wordSize, Size: wordSize, Writes: true, Group: "frame"}
 	local := l.victim.target()
 	local.Group = called.Group
-	_, log, err := c.tracer.trace(c.rec, []watchtrace.Target{local, called}, c.tracer.options("the frame of "+l.victim.name))
+	_, log, err := ce.chain.tracer.trace(ce.chain.rec, []watchtrace.Target{local, called}, ce.chain.tracer.options("the frame of "+l.victim.name))
 	if err != nil {
 		return true, err
 	}

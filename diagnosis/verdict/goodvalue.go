@@ -23,9 +23,9 @@ const mostLooks = 200
 
 // eachTime looks at an instruction of the passing runs until one of them has told
 // something else than the bad value, which is the last that it told.
-func (c *chain) eachTime(pc evidence.Addr, bad *uint64, look func(*replay.Stopped) (*goodValue, error)) (*goodValue, error) {
-	for _, rec := range c.Passing {
-		found, err := c.lastOf(rec, pc, bad, look)
+func (ce *chainExperiments) eachTime(pc evidence.Addr, bad *uint64, look func(*replay.Stopped) (*goodValue, error)) (*goodValue, error) {
+	for _, rec := range ce.chain.Passing {
+		found, err := ce.lastOf(rec, pc, bad, look)
 		if found != nil || err != nil {
 			return found, err
 		}
@@ -33,7 +33,7 @@ func (c *chain) eachTime(pc evidence.Addr, bad *uint64, look func(*replay.Stoppe
 	return nil, nil
 }
 
-func (c *chain) lastOf(rec *record.Recording, pc evidence.Addr, bad *uint64, look func(*replay.Stopped) (*goodValue, error)) (found *goodValue, err error) {
+func (ce *chainExperiments) lastOf(rec *record.Recording, pc evidence.Addr, bad *uint64, look func(*replay.Stopped) (*goodValue, error)) (found *goodValue, err error) {
 	looks := 0
 	at := replay.Break{PC: pc, Do: func(s *replay.Stopped) error {
 		if looks++; looks > mostLooks {
@@ -45,14 +45,14 @@ func (c *chain) lastOf(rec *record.Recording, pc evidence.Addr, bad *uint64, loo
 		}
 		return err
 	}}
-	_, err = replay.Run(c.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: c.Image}, Breaks: []replay.Break{at}})
+	_, err = replay.Run(ce.chain.progress.ctx, rec, replay.FreeRequest{Common: replay.Common{Image: ce.chain.Image}, Breaks: []replay.Break{at}})
 	return found, err
 }
 
 // passingValue is what an instruction reads in a passing run; nil if that is nowhere
 // known.
-func (c *chain) passingValue(pc evidence.Addr) (*goodValue, error) {
-	return c.eachTime(pc, c.victim.value, func(s *replay.Stopped) (*goodValue, error) {
+func (ce *chainExperiments) passingValue(pc evidence.Addr) (*goodValue, error) {
+	return ce.eachTime(pc, ce.chain.victim.value, func(s *replay.Stopped) (*goodValue, error) {
 		p, err := s.Process()
 		if err != nil {
 			return nil, err
@@ -78,8 +78,8 @@ func (c *chain) passingValue(pc evidence.Addr) (*goodValue, error) {
 
 // passingStore is what the link's instruction stores in a passing run; nil if that is
 // nowhere known.
-func (c *chain) passingStore(l *link) (*goodValue, error) {
-	return c.eachTime(l.access.PC, &l.access.New, func(s *replay.Stopped) (*goodValue, error) {
+func (ce *chainExperiments) passingStore(l *link) (*goodValue, error) {
+	return ce.eachTime(l.access.PC, &l.access.New, func(s *replay.Stopped) (*goodValue, error) {
 		if _, size, err := s.Stores(); err != nil || int(size) != int(l.access.Size) {
 			return nil, nil // no store of the watched word
 		}
@@ -97,22 +97,22 @@ func (c *chain) passingStore(l *link) (*goodValue, error) {
 
 // usable reports whether a passing run's value means the same in the failing one: it is
 // no address of what that run alone had on its heap or its stacks.
-func (c *chain) usable(v *goodValue) bool {
+func (ce *chainExperiments) usable(v *goodValue) bool {
 	at := evidence.Addr(v.value)
-	return v.size < wordSize || !v.mapped && c.Process.MappingAt(at) == nil || c.Process.ModuleAt(at) != nil
+	return v.size < wordSize || !v.mapped && ce.chain.Process.MappingAt(at) == nil || ce.chain.Process.ModuleAt(at) != nil
 }
 
 // otherStored lets a store put there what it does in a passing run.
-func (c *chain) otherStored(l *link) []change {
+func (ce *chainExperiments) otherStored(l *link) []change {
 	word := l.log.Variables[l.access.Variable].Address + evidence.Addr(l.access.Offset)
 	if l.access.By != evidence.ByProgram || len(l.hits) != 1 || l.store.Width != int(l.access.Size) {
 		return nil
 	}
-	good, err := c.passingStore(l)
+	good, err := ce.passingStore(l)
 	if err != nil {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 	}
-	if good == nil || !c.usable(good) {
+	if good == nil || !ce.usable(good) {
 		return nil
 	}
 	edit := replay.Edit{Kind: replay.EditStore, OnHit: true, Hit: l.hits[0], Addr: word, Value: good.value, Size: good.size}

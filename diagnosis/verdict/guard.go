@@ -8,15 +8,15 @@ import (
 // guard reports whether the function that a changed store is in read the value there again itself, before other code failed by it. So
 // functions use marks that they put after the last element of an array. The store is then as it should be, and a later store may be
 // missing.
-func (c *chain) guard(x *change) bool {
-	if x.link < 0 || c.victim.damaged() {
+func (ce *chainExperiments) guard(x *change) bool {
+	if x.link < 0 || ce.chain.victim.damaged() {
 		return false
 	}
-	l := &c.links[min(x.link, c.headline())]
+	l := &ce.chain.links[min(x.link, ce.headline())]
 	if l.returned != nil || l.access.By != evidence.ByProgram || !l.constant() {
 		return false
 	}
-	own := c.functionAt(l.access.PC)
+	own := functionAt(ce.chain.Process, l.access.PC)
 	stored := false
 	for i := range l.log.Accesses {
 		switch a := &l.log.Accesses[i]; {
@@ -25,7 +25,7 @@ func (c *chain) guard(x *change) bool {
 		case !stored || a.Thread != l.access.Thread || !l.victim.concerns(l.log, a):
 		case writesMemory(a.Kind):
 			return false
-		case a.New == l.access.New && own != "" && c.functionAt(a.PC) == own && !c.failsIn(own):
+		case a.New == l.access.New && own != "" && functionAt(ce.chain.Process, a.PC) == own && !ce.failsIn(own):
 			return true
 		}
 	}
@@ -39,8 +39,8 @@ func (l *link) constant() bool {
 }
 
 // functionAt is the function at an instruction, not one that was inlined there; empty: it is not known.
-func (c *chain) functionAt(pc evidence.Addr) string {
-	calls := c.Process.Symbolize(pc, image.AtInstruction)
+func functionAt(p *image.Process, pc evidence.Addr) string {
+	calls := p.Symbolize(pc, image.AtInstruction)
 	if len(calls) == 0 {
 		return ""
 	}
@@ -48,7 +48,7 @@ func (c *chain) functionAt(pc evidence.Addr) string {
 }
 
 // failsIn reports whether the failing instruction is in a function.
-func (c *chain) failsIn(function string) bool {
-	s := c.Case.Failure.Site
-	return s != nil && c.functionAt(s.PC) == function
+func (ce *chainExperiments) failsIn(function string) bool {
+	s := ce.chain.Case.Failure.Site
+	return s != nil && functionAt(ce.chain.Process, s.PC) == function
 }

@@ -123,7 +123,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			if len(w.Passing) > 0 && open != evidence.OpenFolded && !c.decision(cause) && !c.handedOn() {
 				cause.Open = "" // the difference from a run that passes tells that the value is bad there
 			}
-			w.prove(c, cause)
+			(&chainExperiments{c}).prove(cause)
 			if cause.Proof != evidence.Proved {
 				cause.Open = open
 			}

@@ -42,23 +42,23 @@ var atInstruction = map[string]bool{"SIGSEGV": true, "SIGBUS": true, "SIGFPE": t
 // ordered reports whether the store that a change was made to is of another thread than the one that failed, or of a handler,
 // and the failing thread had read another value there before, or is not known not to. The change leaves the store out
 // altogether; when it came may be what matters. So it is with a free of another thread, and with a value that was read too early.
-func (c *chain) ordered(x *change) bool {
-	if x.link < 0 && c.made != nil && c.made.call != nil && c.made.call.thread != c.rec.Manifest.Outcome.Thread {
-		return c.victim.kind == evidence.CauseUseAfterFree || c.victim.kind == evidence.CauseDoubleFree
+func (ce *chainExperiments) ordered(x *change) bool {
+	if x.link < 0 && ce.chain.made != nil && ce.chain.made.call != nil && ce.chain.made.call.thread != ce.chain.rec.Manifest.Outcome.Thread {
+		return ce.chain.victim.kind == evidence.CauseUseAfterFree || ce.chain.victim.kind == evidence.CauseDoubleFree
 	}
-	if x.link < 0 || c.victim.damaged() {
+	if x.link < 0 || ce.chain.victim.damaged() {
 		return false
 	}
-	if c.readEarly(x.link) || c.overtaken != nil && c.mayInterleave() {
+	if ce.readEarly(x.link) || ce.chain.overtaken != nil && ce.chain.mayInterleave() {
 		return true
 	}
-	l, failing := &c.links[min(x.link, c.headline())], c.rec.Manifest.Outcome.Thread
+	l, failing := &ce.chain.links[min(x.link, ce.headline())], ce.chain.rec.Manifest.Outcome.Thread
 	interrupts := l.seen.Handler != "" && !atInstruction[l.seen.Handler]
 	if l.returned != nil || l.access.By != evidence.ByProgram || l.access.Thread == failing && !interrupts {
 		return false
 	}
 	loaded := evidence.Addr(0) // the instruction of the failing thread that read the bad value there, if it is known
-	if b := c.Blame; b != nil && l == &c.links[0] && b.Cell != nil && *b.Cell == l.victim.start && !l.victim.failing {
+	if b := ce.chain.Blame; b != nil && l == &ce.chain.links[0] && b.Cell != nil && *b.Cell == l.victim.start && !l.victim.failing {
 		loaded = b.Loaded.PC
 	}
 	stored, seen := false, loaded == 0
@@ -97,10 +97,10 @@ func (c *chain) mayInterleave() bool {
 
 // readEarly reports whether a value on the way from a link was read by one thread before another one also stored to the same
 // memory: with that store first, the reader would have had another value.
-func (c *chain) readEarly(from int) bool {
-	reader := c.rec.Manifest.Outcome.Thread
-	for i := range c.links[:min(from, c.headline())+1] {
-		l, stored := &c.links[i], false
+func (ce *chainExperiments) readEarly(from int) bool {
+	reader := ce.chain.rec.Manifest.Outcome.Thread
+	for i := range ce.chain.links[:min(from, ce.headline())+1] {
+		l, stored := &ce.chain.links[i], false
 		if l.log == nil { // a call's result
 			continue
 		}

@@ -8,13 +8,13 @@ import (
 // stale reports whether the store that a change was made to went through a stale pointer: into an
 // object of the heap, by a pointer that was stored before that memory was freed and allocated again. The
 // cause is then that free, or that the pointer was kept, and not what was stored.
-func (c *chain) stale(x *change) bool {
-	if x.link < 0 || c.victim.damaged() {
+func (ce *chainExperiments) stale(x *change) bool {
+	if x.link < 0 || ce.chain.victim.damaged() {
 		return false
 	}
-	l := &c.links[min(x.link, c.headline())]
+	l := &ce.chain.links[min(x.link, ce.headline())]
 	holder := l.store.Holder
-	if l.returned != nil || l.access.By != evidence.ByProgram || holder == nil || c.Object == nil || c.Object(l.word()) == nil {
+	if l.returned != nil || l.access.By != evidence.ByProgram || holder == nil || ce.chain.Object == nil || ce.chain.Object(l.word()) == nil {
 		return false
 	}
 	const together = "the pointer and the memory"
@@ -22,9 +22,9 @@ func (c *chain) stale(x *change) bool {
 		{Name: "the memory", Addr: l.word(), Size: int(l.access.Size), Writes: true, Group: together},
 		{Name: "the pointer", Addr: *holder, Size: wordSize, Writes: true, Group: together},
 	}
-	_, log, err := c.tracer.trace(c.rec, targets, c.tracer.options("the pointer by which "+where(&l.seen)+" stores"))
+	_, log, err := ce.chain.tracer.trace(ce.chain.rec, targets, ce.chain.tracer.options("the pointer by which "+where(&l.seen)+" stores"))
 	if err != nil {
-		c.progress.failedPart(err)
+		ce.chain.progress.failedPart(err)
 		return false
 	}
 	return freedSince(log, &l.access)

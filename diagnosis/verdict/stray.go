@@ -46,7 +46,7 @@ func (w *work) stray() error {
 			}
 			c.links = []link{*l}
 			cause := c.cause()
-			w.prove(c, cause)
+			(&chainExperiments{c}).prove(cause)
 			w.out.Causes = append(w.out.Causes, *cause)
 			return nil
 		}

@@ -248,24 +248,24 @@ func argumentAt(p *image.Process, addr evidence.Addr) (evidence.Addr, string) {
 
 // textReplaced gives a text that was there from the beginning, and of which a
 // number was made, another one.
-func (c *chain) textReplaced() []change {
-	if !c.given || c.text == 0 {
+func (ce *chainExperiments) textReplaced() []change {
+	if !ce.chain.given || ce.chain.text == 0 {
 		return nil
 	}
 	var list []change
-	if start, text := argumentAt(c.Process, c.text); start != 0 {
-		for _, rec := range c.Passing {
-			if other := sameArgument(c.rec, rec, text); other != "" {
-				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: c.textEvent(start), options: textStored(start, other)})
+	if start, text := argumentAt(ce.chain.Process, ce.chain.text); start != 0 {
+		for _, rec := range ce.chain.Passing {
+			if other := sameArgument(ce.chain.rec, rec, text); other != "" {
+				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: ce.textEvent(start), options: textStored(start, other)})
 				break
 			}
 		}
 	}
-	return append(list, change{what: `the text replaced by "1"`, link: noLink, event: c.textEvent(c.text), options: textStored(c.text, "1")})
+	return append(list, change{what: `the text replaced by "1"`, link: noLink, event: ce.textEvent(ce.chain.text), options: textStored(ce.chain.text, "1")})
 }
 
 // textEvent is a text that the process began with.
-func (c *chain) textEvent(at evidence.Addr) *evidence.Event {
+func (ce *chainExperiments) textEvent(at evidence.Addr) *evidence.Event {
 	return &evidence.Event{Thing: fmt.Sprintf("the text at %v", at), At: evidence.Moment{Thread: 1, Ordinal: 1}}
 }
 
