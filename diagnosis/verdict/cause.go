@@ -12,46 +12,51 @@ import (
 	"diagnose/internal/wording"
 )
 
+// account is what is told of a chain: the cause that it comes to, and how.
+type account struct{ chain *chain }
+
+func (c *chain) account() *account { return &account{c} }
+
 // cause says what the chain found; nil if it says nothing.
-func (c *chain) cause() *evidence.Cause {
+func (ac *account) cause() *evidence.Cause {
 	switch {
-	case c.victim.freed() && c.made != nil:
-		return c.freedCause()
-	case c.dead:
-		return c.deadCause()
-	case len(c.links) == 0 && c.beside != nil:
-		return c.besideCause()
-	case len(c.links) == 0 && c.outside != nil:
-		return c.outsideCause()
-	case c.statusAlone():
+	case ac.chain.victim.freed() && ac.chain.made != nil:
+		return ac.freedCause()
+	case ac.chain.dead:
+		return ac.deadCause()
+	case len(ac.chain.links) == 0 && ac.chain.beside != nil:
+		return ac.besideCause()
+	case len(ac.chain.links) == 0 && ac.chain.outside != nil:
+		return ac.outsideCause()
+	case ac.statusAlone():
 		return nil
-	case len(c.links) == 0 && c.given:
-		return c.givenCause()
-	case len(c.links) == 0:
-		return c.unwrittenCause()
+	case len(ac.chain.links) == 0 && ac.chain.given:
+		return ac.givenCause()
+	case len(ac.chain.links) == 0:
+		return ac.unwrittenCause()
 	}
-	first, last := &c.links[0], &c.links[len(c.links)-1]
-	out := &evidence.Cause{Kind: c.kind(), Variable: c.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
+	first, last := &ac.chain.links[0], &ac.chain.links[len(ac.chain.links)-1]
+	out := &evidence.Cause{Kind: ac.kind(), Variable: ac.chain.victim.name, Site: last.seen.Site, Proof: evidence.Replayed}
 	if last.returned != nil {
 		out.Site = last.returned.site
 	}
-	if i := c.counted(); i > 0 && out.Kind == evidence.CauseBadValue {
-		out.Site = c.links[i-1].seen.Site // what was made of the count, and not where it began
+	if i := ac.chain.counted(); i > 0 && out.Kind == evidence.CauseBadValue {
+		out.Site = ac.chain.links[i-1].seen.Site // what was made of the count, and not where it began
 	} else if i == 0 {
 		out.Site = first.seen.Site
 	}
 	if last.bounds != "" {
 		out.Variable = last.victim.name // what was overwritten, and not where that led
 	}
-	if c.victim.damaged() {
+	if ac.chain.victim.damaged() {
 		out.Variable = variableOf(first)
 	}
-	if stored := c.firstStored(); stored != nil && c.ofStatus() {
+	if stored := ac.chain.firstStored(); stored != nil && ac.chain.ofStatus() {
 		out.Variable = stored.victim.name
 	}
-	if f := c.victim.finding; f != nil {
+	if f := ac.chain.victim.finding; f != nil {
 		out.Object = f.Object
-		if c.corrected() {
+		if ac.chain.corrected() {
 			out.Object = first.object
 		}
 	}
@@ -59,36 +64,36 @@ func (c *chain) cause() *evidence.Cause {
 		out.Object = last.object
 	}
 	folded := evidence.OpenEnd("")
-	if s := c.constantSite(); s != nil {
-		if folded = c.foldedEnd(s, last.access.New); folded != "" {
-			folded = c.foldedEnd(out.Site, last.access.New)
+	if s := ac.constantSite(); s != nil {
+		if folded = ac.chain.foldedEnd(s, last.access.New); folded != "" {
+			folded = ac.chain.foldedEnd(out.Site, last.access.New)
 		}
 		out.Site = s
 	}
-	out.Summary = c.summary(out)
-	if c.outside != nil {
-		out.Summary = outsideText(c.outside) + ": " + out.Summary
-		out.Outside = outsideAccess(c.outside)
+	out.Summary = ac.summary(out)
+	if ac.chain.outside != nil {
+		out.Summary = outsideText(ac.chain.outside) + ": " + out.Summary
+		out.Outside = outsideAccess(ac.chain.outside)
 	}
-	out.Story = c.story()
-	out.Open = cmp.Or(folded, c.openEnd())
-	out.Basis = c.basis(out.Kind)
+	out.Story = ac.story()
+	out.Open = cmp.Or(folded, ac.openEnd())
+	out.Basis = ac.basis(out.Kind)
 	return out
 }
 
 // basis is what a chain of this kind rests on.
-func (c *chain) basis(kind evidence.CauseKind) evidence.Basis {
-	last := &c.links[len(c.links)-1]
+func (ac *account) basis(kind evidence.CauseKind) evidence.Basis {
+	last := &ac.chain.links[len(ac.chain.links)-1]
 	switch steps := last.store.Steps; {
 	case evidence.BasisOf(kind) != "":
 		return evidence.BasisOf(kind)
-	case c.outside != nil:
+	case ac.chain.outside != nil:
 		return evidence.BasisBounds
 	case kind == evidence.CauseBadInput:
 		return evidence.BasisInput
 	case last.returned != nil:
 		return evidence.BasisResult
-	case c.counted() >= 0:
+	case ac.chain.counted() >= 0:
 		return evidence.BasisCount
 	case len(steps) > 0 && steps[len(steps)-1].Kind == evidence.OriginConstant:
 		return evidence.BasisConstant
@@ -97,30 +102,30 @@ func (c *chain) basis(kind evidence.CauseKind) evidence.Basis {
 }
 
 // openEnd says why the chain ends before a place that is known to be wrong; empty: it does not.
-func (c *chain) openEnd() evidence.OpenEnd {
-	last := &c.links[len(c.links)-1]
+func (ac *account) openEnd() evidence.OpenEnd {
+	last := &ac.chain.links[len(ac.chain.links)-1]
 	switch {
-	case c.victim.damaged(), last.bounds != "":
+	case ac.chain.victim.damaged(), last.bounds != "":
 		return ""
-	case endedItself(c.Case) && (c.given || last.returned == nil && c.fromInput(last)):
+	case endedItself(ac.chain.Case) && (ac.chain.given || last.returned == nil && ac.chain.fromInput(last)):
 		return evidence.OpenInput
-	case c.unwritten:
+	case ac.chain.unwritten:
 		return ""
-	case c.open == evidence.OpenTime:
-		return c.open
-	case !c.traced && slices.ContainsFunc(c.links, func(l link) bool { return l.store.Split }):
+	case ac.chain.open == evidence.OpenTime:
+		return ac.chain.open
+	case !ac.chain.traced && slices.ContainsFunc(ac.chain.links, func(l link) bool { return l.store.Split }):
 		return evidence.OpenOrigin
-	case c.overtaken != nil && c.mayInterleave():
+	case ac.chain.overtaken != nil && ac.chain.mayInterleave():
 		return evidence.OpenUntested
-	case c.given:
+	case ac.chain.given:
 		return ""
-	case last.returned == nil && (c.counted() >= 0 || c.fromInput(last)):
+	case last.returned == nil && (ac.chain.counted() >= 0 || ac.chain.fromInput(last)):
 		return ""
-	case c.open != "":
-		return c.open
+	case ac.chain.open != "":
+		return ac.chain.open
 	case last.returned != nil:
 		return last.returned.open
-	case c.exits():
+	case ac.chain.exits():
 		return evidence.OpenDecision
 	}
 	return ""
@@ -141,24 +146,24 @@ func variableOf(l *link) string {
 // which is all that is known where no variable holds the address: "[rax]".
 func isName(text string) bool { return text != "" && !strings.HasPrefix(text, "[") }
 
-func (c *chain) kind() evidence.CauseKind {
-	last := &c.links[len(c.links)-1]
+func (ac *account) kind() evidence.CauseKind {
+	last := &ac.chain.links[len(ac.chain.links)-1]
 	switch {
-	case c.corrected():
-		return c.links[0].kind
-	case c.victim.damaged():
-		return c.victim.kind
+	case ac.chain.corrected():
+		return ac.chain.links[0].kind
+	case ac.chain.victim.damaged():
+		return ac.chain.victim.kind
 	case last.bounds != "":
 		return last.kind
-	case last.returned != nil && c.given:
+	case last.returned != nil && ac.chain.given:
 		return evidence.CauseBadInput
-	case last.returned != nil && !c.unwritten:
+	case last.returned != nil && !ac.chain.unwritten:
 		return last.returned.kind
-	case c.afterFree():
+	case ac.chain.afterFree():
 		return evidence.CauseUseAfterFree
-	case c.unwritten:
+	case ac.chain.unwritten:
 		return evidence.CauseUninitialised
-	case c.given || c.fromInput(last):
+	case ac.chain.given || ac.chain.fromInput(last):
 		return evidence.CauseBadInput
 	}
 	return evidence.CauseBadValue
@@ -200,37 +205,37 @@ var readers = map[string]bool{"read": true, "pread": true, "recv": true, "recvfr
 	"getenv": true, "getc": true, "fgetc": true, "getchar": true}
 
 // summary is the cause in a sentence.
-func (c *chain) summary(out *evidence.Cause) string {
-	first, last := &c.links[0], &c.links[len(c.links)-1]
+func (ac *account) summary(out *evidence.Cause) string {
+	first, last := &ac.chain.links[0], &ac.chain.links[len(ac.chain.links)-1]
 	switch {
-	case c.victim.damaged():
-		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), c.damaged())
-		if first.bounds != "" && (first.object == nil || c.corrected()) { // else the object's end is told already
+	case ac.chain.victim.damaged():
+		text := fmt.Sprintf("%s %s %s", where(&first.seen), stores(first), ac.damaged())
+		if first.bounds != "" && (first.object == nil || ac.chain.corrected()) { // else the object's end is told already
 			text += ", " + first.bounds
 		}
 		return text
 	case last.bounds != "":
 		return fmt.Sprintf("%s %s %s, which is %s", where(&last.seen), overwrites(last), last.victim.name, last.bounds)
-	case c.hasReturned() && last.returned == nil && c.ofStatus():
-		return c.storedSummary()
-	case c.hasReturned():
-		return c.returnedSummary()
+	case ac.hasReturned() && last.returned == nil && ac.chain.ofStatus():
+		return ac.storedSummary()
+	case ac.hasReturned():
+		return ac.returnedSummary()
 	case out.Kind == evidence.CauseBadInput:
-		return fmt.Sprintf("the bad value of %s is input, which %s stored", c.victim.name, where(&last.seen))
+		return fmt.Sprintf("the bad value of %s is input, which %s stored", ac.chain.victim.name, where(&last.seen))
 	}
-	text := fmt.Sprintf("%s gave %s its bad value", where(&first.seen), c.victim.name)
+	text := fmt.Sprintf("%s gave %s its bad value", where(&first.seen), ac.chain.victim.name)
 	if first.seen.New != "" {
 		text += " " + first.seen.New
 	}
-	switch i := c.counted(); {
+	switch i := ac.chain.counted(); {
 	case i > 0:
-		return text + fmt.Sprintf(", made of %s, which %s counted up or down", c.links[i].victim.name, where(&c.links[i].seen))
+		return text + fmt.Sprintf(", made of %s, which %s counted up or down", ac.chain.links[i].victim.name, where(&ac.chain.links[i].seen))
 	case i == 0:
 		return text + ", counting from " + valueText(first.from)
 	}
-	if s := c.constantSite(); s != nil && (len(c.links) > 1 || s.Line != last.seen.Site.Line) {
+	if s := ac.constantSite(); s != nil && (len(ac.chain.links) > 1 || s.Line != last.seen.Site.Line) {
 		text += fmt.Sprintf(", which %s set", siteText(s))
-	} else if len(c.links) > 1 {
+	} else if len(ac.chain.links) > 1 {
 		text += fmt.Sprintf(", which comes from %s", where(&last.seen))
 	}
 	return text
@@ -248,10 +253,10 @@ func (c *chain) counted() int {
 
 // constantSite is the program's own code where the chain ends because the value
 // stands there; nil if it does not.
-func (c *chain) constantSite() *evidence.Site {
-	last := &c.links[len(c.links)-1]
+func (ac *account) constantSite() *evidence.Site {
+	last := &ac.chain.links[len(ac.chain.links)-1]
 	n := len(last.store.Steps)
-	if c.victim.damaged() || last.bounds != "" || n == 0 || last.seen.Site == nil || c.counted() >= 0 {
+	if ac.chain.victim.damaged() || last.bounds != "" || n == 0 || last.seen.Site == nil || ac.chain.counted() >= 0 {
 		return nil
 	}
 	step := &last.store.Steps[n-1]
@@ -262,17 +267,17 @@ func (c *chain) constantSite() *evidence.Site {
 }
 
 // damaged is the memory of a finding, in words.
-func (c *chain) damaged() string {
-	f := c.victim.finding
+func (ac *account) damaged() string {
+	f := ac.chain.victim.finding
 	switch {
 	case f == nil:
-		return c.victim.name
-	case c.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
+		return ac.chain.victim.name
+	case ac.chain.victim.kind == evidence.CauseStackSmashing && f.Site != nil:
 		return "the stack guard of " + evidence.ShortName(f.Site.Function)
 	case f.Object != nil:
-		return c.victim.name + " of " + sizeText(f.Object)
+		return ac.chain.victim.name + " of " + sizeText(f.Object)
 	}
-	return c.victim.name
+	return ac.chain.victim.name
 }
 
 func stores(l *link) string {
@@ -317,25 +322,25 @@ func siteText(s *evidence.Site) string {
 }
 
 // story tells the links, the oldest first.
-func (c *chain) story() []evidence.CauseStep {
+func (ac *account) story() []evidence.CauseStep {
 	var steps []evidence.CauseStep
-	if c.end != "" {
-		step := evidence.CauseStep{Text: c.end, Proof: evidence.Inferred}
-		if n := len(c.links); n > 0 && len(c.links[n-1].store.Steps) > 0 {
-			s := &c.links[n-1].store.Steps[len(c.links[n-1].store.Steps)-1]
+	if ac.chain.end != "" {
+		step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Inferred}
+		if n := len(ac.chain.links); n > 0 && len(ac.chain.links[n-1].store.Steps) > 0 {
+			s := &ac.chain.links[n-1].store.Steps[len(ac.chain.links[n-1].store.Steps)-1]
 			step.Site, step.Proof = s.Site, s.Proof
 		}
-		if c.origin != nil {
-			step = c.endStep()
+		if ac.chain.origin != nil {
+			step = ac.endStep()
 		}
 		steps = append(steps, step)
 	}
-	if c.made != nil {
-		step := evidence.CauseStep{Text: c.madeText(), Access: &c.made.seen, Proof: evidence.Replayed}
+	if ac.chain.made != nil {
+		step := evidence.CauseStep{Text: ac.madeText(), Access: &ac.chain.made.seen, Proof: evidence.Replayed}
 		steps = append(steps, step)
 	}
-	for i := range slices.Backward(c.links) {
-		l := &c.links[i]
+	for i := range slices.Backward(ac.chain.links) {
+		l := &ac.chain.links[i]
 		if l.returned != nil {
 			steps = append(steps, l.returned.step())
 			continue
@@ -345,14 +350,14 @@ func (c *chain) story() []evidence.CauseStep {
 	return steps
 }
 
-func (c *chain) madeText() string {
-	switch c.victim.kind {
+func (ac *account) madeText() string {
+	switch ac.chain.victim.kind {
 	case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow:
 		return "the object was allocated, and its guard set"
 	case evidence.CauseUseAfterFree:
 		return "the object was freed, and its memory filled"
 	case evidence.CauseStackSmashing:
-		if c.victim.finding == nil {
+		if ac.chain.victim.finding == nil {
 			return "the function was called, and the address to return to put there"
 		}
 		return "the function set its stack guard"
@@ -396,34 +401,34 @@ func (l *link) text() string {
 }
 
 // freedCause is for an object that was used after its free.
-func (c *chain) freedCause() *evidence.Cause {
-	f := c.victim.finding
-	out := &evidence.Cause{Kind: c.victim.kind, Object: f.Object, Site: c.freedAt(), Proof: evidence.Replayed}
-	if p := c.Case.Failure.Pointer; strings.ContainsAny(p, ".>[*") { // no register's name
+func (ac *account) freedCause() *evidence.Cause {
+	f := ac.chain.victim.finding
+	out := &evidence.Cause{Kind: ac.chain.victim.kind, Object: f.Object, Site: ac.freedAt(), Proof: evidence.Replayed}
+	if p := ac.chain.Case.Failure.Pointer; strings.ContainsAny(p, ".>[*") { // no register's name
 		out.Variable = p
 	}
 	if out.Variable == "" {
-		out.Variable = c.victim.name
+		out.Variable = ac.chain.victim.name
 	}
 	again := "uses"
-	if c.victim.kind == evidence.CauseDoubleFree {
+	if ac.chain.victim.kind == evidence.CauseDoubleFree {
 		again = "frees"
 	}
-	out.Invalidated = c.invalidation(out.Site)
-	out.Summary = fmt.Sprintf("%s freed the object of %s", c.freedText(), sizeText(f.Object))
+	out.Invalidated = ac.invalidation(out.Site)
+	out.Summary = fmt.Sprintf("%s freed the object of %s", ac.freedText(), sizeText(f.Object))
 	if i := out.Invalidated; i != nil {
-		out.Summary = c.invalidatedText(i)
+		out.Summary = ac.invalidatedText(i)
 	}
-	s, known := c.Case.Failure.Site, evidence.FromCore
-	if c.victim.use && f.Site != nil {
+	s, known := ac.chain.Case.Failure.Site, evidence.FromCore
+	if ac.chain.victim.use && f.Site != nil {
 		s, known = f.Site, f.Proof
 	}
 	if s != nil {
 		out.Summary += fmt.Sprintf(", which %s still %s", siteText(s), again)
 	}
-	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &c.made.seen, Proof: evidence.Replayed}}
+	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &ac.chain.made.seen, Proof: evidence.Replayed}}
 	if out.Invalidated != nil {
-		out.Story = append(out.Story, c.containerSteps()...)
+		out.Story = append(out.Story, ac.containerSteps()...)
 	}
 	if s != nil {
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
@@ -432,16 +437,16 @@ func (c *chain) freedCause() *evidence.Cause {
 }
 
 // freedAt is where the victim's object was freed; nil if that is not known.
-func (c *chain) freedAt() *evidence.Site {
-	return freedAt(c.victim.finding.Object, c.made.seen.Site)
+func (ac *account) freedAt() *evidence.Site {
+	return freedAt(ac.chain.victim.finding.Object, ac.chain.made.seen.Site)
 }
 
 // freedText is that place in words.
-func (c *chain) freedText() string {
-	if s := c.freedAt(); s != nil {
+func (ac *account) freedText() string {
+	if s := ac.freedAt(); s != nil {
 		return siteText(s)
 	}
-	return where(&c.made.seen)
+	return where(&ac.chain.made.seen)
 }
 
 // sizeText is an object's size and where it was allocated.
@@ -454,10 +459,10 @@ func sizeText(o *evidence.HeapObject) string {
 }
 
 // usedAfterFree is for a bad value that was read from memory which had been freed.
-func (c *chain) usedAfterFree() *evidence.Cause {
-	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: c.victim.name, Site: c.origin.seen.Site, Proof: evidence.Replayed,
-		Summary: fmt.Sprintf("%s freed the memory of %s", where(&c.origin.seen), c.victim.name), Story: []evidence.CauseStep{c.endStep()}}
-	if s := c.Case.Failure.Site; s != nil {
+func (ac *account) usedAfterFree() *evidence.Cause {
+	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: ac.chain.victim.name, Site: ac.chain.origin.seen.Site, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("%s freed the memory of %s", where(&ac.chain.origin.seen), ac.chain.victim.name), Story: []evidence.CauseStep{ac.endStep()}}
+	if s := ac.chain.Case.Failure.Site; s != nil {
 		out.Summary += fmt.Sprintf(", which %s still uses", siteText(s))
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " uses it", Site: s, Proof: evidence.FromCore})
 	}
@@ -465,32 +470,32 @@ func (c *chain) usedAfterFree() *evidence.Cause {
 }
 
 // unwrittenCause is for a bad value that nobody stored.
-func (c *chain) unwrittenCause() *evidence.Cause {
-	if c.victim.damaged() || !c.unwritten {
+func (ac *account) unwrittenCause() *evidence.Cause {
+	if ac.chain.victim.damaged() || !ac.chain.unwritten {
 		return nil
 	}
-	if c.neverStored {
+	if ac.chain.neverStored {
 		kind, basis := evidence.CauseUninitialised, evidence.BasisUndefined
-		if c.initialised {
+		if ac.chain.initialised {
 			kind, basis = evidence.CauseBadValue, evidence.BasisInitial
 		}
-		return &evidence.Cause{Kind: kind, Basis: basis, Variable: c.victim.name, Site: c.loadedAt(), Proof: evidence.Replayed,
-			Summary: c.end, Story: []evidence.CauseStep{c.endStep()}}
+		return &evidence.Cause{Kind: kind, Basis: basis, Variable: ac.chain.victim.name, Site: ac.loadedAt(), Proof: evidence.Replayed,
+			Summary: ac.chain.end, Story: []evidence.CauseStep{ac.endStep()}}
 	}
-	if c.afterFree() {
-		return c.usedAfterFree()
+	if ac.chain.afterFree() {
+		return ac.usedAfterFree()
 	}
-	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: c.victim.name, Site: c.loadedAt(), Proof: evidence.Replayed, Object: c.never,
-		Summary: fmt.Sprintf("%s was never given a value: %s", c.victim.name, c.end),
-		Story:   []evidence.CauseStep{c.endStep()}}
+	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: ac.chain.victim.name, Site: ac.loadedAt(), Proof: evidence.Replayed, Object: ac.chain.never,
+		Summary: fmt.Sprintf("%s was never given a value: %s", ac.chain.victim.name, ac.chain.end),
+		Story:   []evidence.CauseStep{ac.endStep()}}
 }
 
 // loadedAt is the place that loaded the bad value from the victim, as far as the core tells; else the failure's.
-func (c *chain) loadedAt() *evidence.Site {
-	if b := c.Blame; b != nil && b.Cell != nil && *b.Cell == c.victim.start && b.Loaded.PC != 0 {
-		if s := ownSite(c.Process, b.Loaded.PC); s != nil && s.Line > 0 && !image.LibraryCode(s) {
+func (ac *account) loadedAt() *evidence.Site {
+	if b := ac.chain.Blame; b != nil && b.Cell != nil && *b.Cell == ac.chain.victim.start && b.Loaded.PC != 0 {
+		if s := ownSite(ac.chain.Process, b.Loaded.PC); s != nil && s.Line > 0 && !image.LibraryCode(s) {
 			return s
 		}
 	}
-	return c.Case.Failure.Site
+	return ac.chain.Case.Failure.Site
 }

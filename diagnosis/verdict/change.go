@@ -67,8 +67,8 @@ func (x *experiments) proveBy(cause *evidence.Cause, claim evidence.Event) bool 
 func (ce *chainExperiments) credit(cause *evidence.Cause, x *change) {
 	if x.link == noLink && len(ce.chain.links) > 0 && ce.chain.victim.damaged() && ce.chain.victim.kind == evidence.CauseUseAfterFree && ce.chain.made.seen.Site != nil {
 		// The store alone decided nothing; the object's free did.
-		cause.Site = ce.chain.freedAt()
-		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", ce.chain.freedText(), sizeText(ce.chain.victim.finding.Object), where(&ce.chain.links[0].seen))
+		cause.Site = ce.chain.account().freedAt()
+		cause.Summary = fmt.Sprintf("%s freed the object of %s, to which %s still writes", ce.chain.account().freedText(), sizeText(ce.chain.victim.finding.Object), where(&ce.chain.links[0].seen))
 	}
 	if x.link < 0 || x.link >= ce.headline() {
 		return
@@ -79,7 +79,7 @@ func (ce *chainExperiments) credit(cause *evidence.Cause, x *change) {
 	}
 	nearer := *ce.chain
 	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = ce.chain.links[:last+1], "", false, false, nil
-	if out := nearer.cause(); out != nil {
+	if out := nearer.account().cause(); out != nil {
 		out.Story, out.Experiments = cause.Story, cause.Experiments
 		*cause = *out
 	}

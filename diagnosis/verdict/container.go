@@ -23,24 +23,24 @@ const (
 
 // endOfTree is for a bad value that was read where the end of a std::map or std::set would
 // have its element; nil if it was not.
-func (c *chain) endOfTree() *evidence.Cause {
-	if c.victim.damaged() || c.victim.start == 0 || len(c.links) > 0 {
+func (ac *account) endOfTree() *evidence.Cause {
+	if ac.chain.victim.damaged() || ac.chain.victim.start == 0 || len(ac.chain.links) > 0 {
 		return nil
 	}
-	first := c.victim.start &^ (wordSize - 1)
+	first := ac.chain.victim.start &^ (wordSize - 1)
 	for at := first - treeElement; at+treeLargest > first; at -= wordSize {
-		if !c.treeHeader(at) {
+		if !ac.treeHeader(at) {
 			continue
 		}
-		count, ok := wordAt(c.Process, at+treeElement, wordSize)
+		count, ok := wordAt(ac.chain.Process, at+treeElement, wordSize)
 		if !ok {
 			return nil
 		}
 		name := fmt.Sprintf("the std::map or std::set at %v", at-wordSize)
-		if s, ok := c.Process.SymbolAt(at - wordSize); ok && at-wordSize-s.Addr < evidence.Addr(max(s.Size, 1)) {
+		if s, ok := ac.chain.Process.SymbolAt(at - wordSize); ok && at-wordSize-s.Addr < evidence.Addr(max(s.Size, 1)) {
 			name = evidence.ShortName(s.Name)
 		}
-		out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: name + ".end()", Site: c.Case.Failure.Site, Proof: evidence.FromCore}
+		out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: name + ".end()", Site: ac.chain.Case.Failure.Site, Proof: evidence.FromCore}
 		out.Summary = fmt.Sprintf("the value was read through the end() of %s, which is no element: the key that the program searched for is not among its %s", name, wording.Count(count, "element"))
 		out.Story = []evidence.CauseStep{{Text: out.Summary, Site: out.Site, Proof: evidence.FromCore}}
 		return out
@@ -51,21 +51,21 @@ func (c *chain) endOfTree() *evidence.Cause {
 // treeHeader reports whether a header of a tree lies at an address: it is red and its
 // parent, the root, which is black, has it as parent; without elements it has itself to
 // both sides.
-func (c *chain) treeHeader(at evidence.Addr) bool {
-	colour, ok := wordAt(c.Process, at, 4)
+func (ac *account) treeHeader(at evidence.Addr) bool {
+	colour, ok := wordAt(ac.chain.Process, at, 4)
 	if !ok || colour != 0 {
 		return false
 	}
-	root, err := image.Uint64(c.Process, at+treeParent)
+	root, err := image.Uint64(ac.chain.Process, at+treeParent)
 	if err != nil {
 		return false
 	}
 	if root == 0 {
-		left, err := image.Uint64(c.Process, at+treeLeft)
-		right, also := image.Uint64(c.Process, at+treeRight)
+		left, err := image.Uint64(ac.chain.Process, at+treeLeft)
+		right, also := image.Uint64(ac.chain.Process, at+treeRight)
 		return err == nil && also == nil && left == uint64(at) && right == uint64(at)
 	}
-	parent, err := image.Uint64(c.Process, evidence.Addr(root)+treeParent)
-	black, ok := wordAt(c.Process, evidence.Addr(root), 4)
+	parent, err := image.Uint64(ac.chain.Process, evidence.Addr(root)+treeParent)
+	black, ok := wordAt(ac.chain.Process, evidence.Addr(root), 4)
 	return err == nil && ok && parent == uint64(at) && black == treeBlack
 }

@@ -14,11 +14,11 @@ func TestCountedSummary(t *testing.T) {
 	}
 	c := &chain{work: &work{}, victim: victim{name: "n"}, links: []link{{seen: at(7), times: 6}, {seen: at(3)}}}
 	out := &evidence.Cause{Kind: evidence.CauseBadValue}
-	if text := c.summary(out); !strings.HasSuffix(text, "its bad value 4294967290, counting from 0") {
+	if text := c.account().summary(out); !strings.HasSuffix(text, "its bad value 4294967290, counting from 0") {
 		t.Errorf("a counted value: %q", text)
 	}
 	c.links[0].times = 0
-	if text := c.summary(out); !strings.HasSuffix(text, "which comes from shift (shift.c:3)") {
+	if text := c.account().summary(out); !strings.HasSuffix(text, "which comes from shift (shift.c:3)") {
 		t.Errorf("a stored value: %q", text)
 	}
 }

@@ -53,14 +53,14 @@ func (c *chain) calls(pc evidence.Addr) bool {
 }
 
 // deadCause is for a value that was read from the frame of a function that had returned.
-func (c *chain) deadCause() *evidence.Cause {
-	last := &c.links[0]
-	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisLifetime, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
+func (ac *account) deadCause() *evidence.Cause {
+	last := &ac.chain.links[0]
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisLifetime, Variable: ac.chain.victim.name, Site: ac.chain.Case.Failure.Site, Proof: evidence.Replayed}
 	reader := "the failing instruction"
 	if out.Site != nil {
 		reader = siteText(out.Site)
 	}
-	out.Summary = fmt.Sprintf("%s reads %s from the stack below its own frame: the function whose variable was there has returned, and %s used the place since", reader, c.victim.name, where(&last.seen))
-	out.Story = c.story()
+	out.Summary = fmt.Sprintf("%s reads %s from the stack below its own frame: the function whose variable was there has returned, and %s used the place since", reader, ac.chain.victim.name, where(&last.seen))
+	out.Story = ac.story()
 	return out
 }

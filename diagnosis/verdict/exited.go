@@ -106,8 +106,8 @@ func (c *chain) exits() bool {
 }
 
 // statusAlone reports whether the chain says no more than that main returned the status.
-func (c *chain) statusAlone() bool {
-	return len(c.links) == 1 && c.ofStatus() && !c.links[0].returned.library && c.links[0].returned.ledBy == nil && c.links[0].returned.later == nil
+func (ac *account) statusAlone() bool {
+	return len(ac.chain.links) == 1 && ac.chain.ofStatus() && !ac.chain.links[0].returned.library && ac.chain.links[0].returned.ledBy == nil && ac.chain.links[0].returned.later == nil
 }
 
 // firstStored is the store that is the nearest to the failure; nil if there is none.
@@ -121,8 +121,8 @@ func (c *chain) firstStored() *link {
 }
 
 // storedSummary is the cause in a sentence, where a value decided the exit that was stored.
-func (c *chain) storedSummary() string {
-	first, last := c.firstStored(), &c.links[len(c.links)-1]
+func (ac *account) storedSummary() string {
+	first, last := ac.chain.firstStored(), &ac.chain.links[len(ac.chain.links)-1]
 	text := fmt.Sprintf("%s gave %s the value", where(&first.seen), first.victim.name)
 	if first.seen.New != "" {
 		text += " " + first.seen.New

@@ -100,9 +100,9 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.earlyReads.note(c.overtaken.start, c.overtaken.size, c.overtaken.name)
 		}
 		w.decidedBefore(c)
-		cause := c.cause()
+		cause := c.account().cause()
 		if cause == nil {
-			cause = c.endOfTree()
+			cause = c.account().endOfTree()
 		}
 		if cause != nil && found == nil {
 			if lead := w.exact.instead(&v, cause); lead != nil {

@@ -84,18 +84,18 @@ func outsideText(o *staticscan.Outside) string {
 
 // outsideCause is for an access outside of an array whose index comes from no memory that
 // anything was stored to.
-func (c *chain) outsideCause() *evidence.Cause {
-	site := c.outside.Site
-	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: c.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(c.outside), Outside: outsideAccess(c.outside)}
-	if c.outside.Index.Pointer != "" {
-		out.Variable = c.outside.Index.Pointer
+func (ac *account) outsideCause() *evidence.Cause {
+	site := ac.chain.outside.Site
+	out := &evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisBounds, Variable: ac.chain.outside.Array, Site: &site, Proof: evidence.Replayed, Summary: outsideText(ac.chain.outside), Outside: outsideAccess(ac.chain.outside)}
+	if ac.chain.outside.Index.Pointer != "" {
+		out.Variable = ac.chain.outside.Index.Pointer
 	}
-	if c.outside == beyond(c.Case, c.Blame) {
+	if ac.chain.outside == beyond(ac.chain.Case, ac.chain.Blame) {
 		out.Open = evidence.OpenOrigin // the failure itself says as much; what made the index is not known
 	}
 	text := "no element is stored there"
-	if c.end != "" {
-		text = c.end
+	if ac.chain.end != "" {
+		text = ac.chain.end
 	}
 	out.Story = []evidence.CauseStep{{Text: text, Site: &site, Proof: evidence.Inferred}}
 	return out

@@ -185,28 +185,28 @@ func conditionText(c *staticscan.Condition) string {
 }
 
 // hasReturned reports whether the chain leads through what calls returned.
-func (c *chain) hasReturned() bool {
-	return slices.ContainsFunc(c.links, func(l link) bool { return l.returned != nil })
+func (ac *account) hasReturned() bool {
+	return slices.ContainsFunc(ac.chain.links, func(l link) bool { return l.returned != nil })
 }
 
 // returnedSummary is the cause in a sentence.
-func (c *chain) returnedSummary() string {
+func (ac *account) returnedSummary() string {
 	var last *returned
-	for i := range c.links {
-		if r := c.links[i].returned; r != nil {
+	for i := range ac.chain.links {
+		if r := ac.chain.links[i].returned; r != nil {
 			last = r
 		}
 	}
-	text := last.text() + c.unchecked(last)
-	if f := &c.Case.Failure; f.PointerResult != "" && c.victim.name == f.Pointer {
+	text := last.text() + ac.unchecked(last)
+	if f := &ac.chain.Case.Failure; f.PointerResult != "" && ac.chain.victim.name == f.Pointer {
 		return text
 	}
-	return fmt.Sprintf("%s is bad because %s", c.victim.name, text)
+	return fmt.Sprintf("%s is bad because %s", ac.chain.victim.name, text)
 }
 
 // unchecked says where a null pointer that a library's function returned is used.
-func (c *chain) unchecked(r *returned) string {
-	f := &c.Case.Failure
+func (ac *account) unchecked(r *returned) string {
+	f := &ac.chain.Case.Failure
 	if !r.library || r.value != 0 || f.Kind != evidence.NullPointer || f.Site == nil || f.Site.Line == 0 {
 		return ""
 	}

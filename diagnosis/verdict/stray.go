@@ -45,7 +45,7 @@ func (w *work) stray() error {
 				continue
 			}
 			c.links = []link{*l}
-			cause := c.cause()
+			cause := c.account().cause()
 			(&chainExperiments{c}).prove(cause)
 			w.out.Causes = append(w.out.Causes, *cause)
 			return nil

@@ -81,17 +81,17 @@ func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
 }
 
 // besideCause is for a value that was read behind the end of an object.
-func (c *chain) besideCause() *evidence.Cause {
-	o := c.beside
-	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: c.victim.name, Site: c.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
-	text := fmt.Sprintf("reads %s, which is %s the end of an object of %s", c.victim.name, distance(uint64(c.victim.start-o.Addr)-o.Size, "past"), sizeText(o))
+func (ac *account) besideCause() *evidence.Cause {
+	o := ac.chain.beside
+	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: ac.chain.victim.name, Site: ac.chain.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
+	text := fmt.Sprintf("reads %s, which is %s the end of an object of %s", ac.chain.victim.name, distance(uint64(ac.chain.victim.start-o.Addr)-o.Size, "past"), sizeText(o))
 	if out.Site != nil {
 		text = siteText(out.Site) + " " + text
 	}
 	out.Summary = text
 	step := evidence.CauseStep{Text: "the program stored nothing there: the value that was read is the heap's own, or was left by an earlier object", Site: out.Site, Proof: evidence.Replayed}
-	if c.origin != nil {
-		step.Access = &c.origin.seen
+	if ac.chain.origin != nil {
+		step.Access = &ac.chain.origin.seen
 	}
 	out.Story = []evidence.CauseStep{step}
 	return out
@@ -297,17 +297,17 @@ func sameArgument(recorded, rec *record.Recording, text string) string {
 
 // givenCause is for a bad value that came in with the program's start, and that no
 // store handed on.
-func (c *chain) givenCause() *evidence.Cause {
-	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: c.victim.name, Site: c.Case.Failure.Site, Proof: evidence.Replayed}
-	if endedItself(c.Case) {
+func (ac *account) givenCause() *evidence.Cause {
+	out := &evidence.Cause{Kind: evidence.CauseBadInput, Basis: evidence.BasisInput, Variable: ac.chain.victim.name, Site: ac.chain.Case.Failure.Site, Proof: evidence.Replayed}
+	if endedItself(ac.chain.Case) {
 		out.Open = evidence.OpenInput
 	}
-	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
-	out.Summary = fmt.Sprintf("the bad value is input: %s", c.end)
-	if steps := c.Case.Failure.Origin; c.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {
+	step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Replayed}
+	out.Summary = fmt.Sprintf("the bad value is input: %s", ac.chain.end)
+	if steps := ac.chain.Case.Failure.Origin; ac.chain.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {
 		out.Site = steps[len(steps)-1].Site
 		step.Site = out.Site
-		out.Summary = fmt.Sprintf("the bad value is a number that %s had made of input: %s", siteText(out.Site), c.end)
+		out.Summary = fmt.Sprintf("the bad value is a number that %s had made of input: %s", siteText(out.Site), ac.chain.end)
 	}
 	out.Story = []evidence.CauseStep{step}
 	return out
@@ -341,10 +341,10 @@ func (k *conclusion) fromOrigin() {
 
 // endStep is the end of a chain as a part of the story, with the allocation of the memory
 // if the chain ends there.
-func (c *chain) endStep() evidence.CauseStep {
-	step := evidence.CauseStep{Text: c.end, Proof: evidence.Replayed}
-	if c.origin != nil {
-		step.Access = &c.origin.seen
+func (ac *account) endStep() evidence.CauseStep {
+	step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Replayed}
+	if ac.chain.origin != nil {
+		step.Access = &ac.chain.origin.seen
 	}
 	return step
 }
