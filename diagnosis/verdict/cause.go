@@ -24,13 +24,13 @@ func (ac *account) cause() *evidence.Cause {
 		return ac.freedCause()
 	case ac.chain.dead:
 		return ac.deadCause()
-	case len(ac.chain.links) == 0 && ac.chain.beside != nil:
+	case len(ac.chain.links) == 0 && ac.chain.end.beside != nil:
 		return ac.besideCause()
 	case len(ac.chain.links) == 0 && ac.chain.outside != nil:
 		return ac.outsideCause()
 	case ac.statusAlone():
 		return nil
-	case len(ac.chain.links) == 0 && ac.chain.given:
+	case len(ac.chain.links) == 0 && ac.chain.end.given:
 		return ac.givenCause()
 	case len(ac.chain.links) == 0:
 		return ac.unwrittenCause()
@@ -107,22 +107,22 @@ func (ac *account) openEnd() evidence.OpenEnd {
 	switch {
 	case ac.chain.victim.damaged(), last.bounds != "":
 		return ""
-	case endedItself(ac.chain.Case) && (ac.chain.given || last.returned == nil && ac.chain.fromInput(last)):
+	case endedItself(ac.chain.Case) && (ac.chain.end.given || last.returned == nil && ac.chain.fromInput(last)):
 		return evidence.OpenInput
-	case ac.chain.unwritten:
+	case ac.chain.end.unwritten:
 		return ""
-	case ac.chain.open == evidence.OpenTime:
-		return ac.chain.open
+	case ac.chain.end.open == evidence.OpenTime:
+		return ac.chain.end.open
 	case !ac.chain.traced && slices.ContainsFunc(ac.chain.links, func(l link) bool { return l.store.Split }):
 		return evidence.OpenOrigin
 	case ac.chain.overtaken != nil && ac.chain.mayInterleave():
 		return evidence.OpenUntested
-	case ac.chain.given:
+	case ac.chain.end.given:
 		return ""
 	case last.returned == nil && (ac.chain.counted() >= 0 || ac.chain.fromInput(last)):
 		return ""
-	case ac.chain.open != "":
-		return ac.chain.open
+	case ac.chain.end.open != "":
+		return ac.chain.end.open
 	case last.returned != nil:
 		return last.returned.open
 	case ac.chain.exits():
@@ -155,15 +155,15 @@ func (ac *account) kind() evidence.CauseKind {
 		return ac.chain.victim.kind
 	case last.bounds != "":
 		return last.kind
-	case last.returned != nil && ac.chain.given:
+	case last.returned != nil && ac.chain.end.given:
 		return evidence.CauseBadInput
-	case last.returned != nil && !ac.chain.unwritten:
+	case last.returned != nil && !ac.chain.end.unwritten:
 		return last.returned.kind
-	case ac.chain.afterFree():
+	case ac.chain.end.afterFree():
 		return evidence.CauseUseAfterFree
-	case ac.chain.unwritten:
+	case ac.chain.end.unwritten:
 		return evidence.CauseUninitialised
-	case ac.chain.given || ac.chain.fromInput(last):
+	case ac.chain.end.given || ac.chain.fromInput(last):
 		return evidence.CauseBadInput
 	}
 	return evidence.CauseBadValue
@@ -245,7 +245,7 @@ func (ac *account) summary(out *evidence.Cause) string {
 // -1: the chain leads through none, or on to where something else came in.
 func (c *chain) counted() int {
 	last := &c.links[len(c.links)-1]
-	if c.unwritten || c.given || last.bounds != "" || last.returned != nil || c.fromInput(last) {
+	if c.end.unwritten || c.end.given || last.bounds != "" || last.returned != nil || c.fromInput(last) {
 		return -1
 	}
 	return slices.IndexFunc(c.links, func(l link) bool { return l.times > 0 })
@@ -324,14 +324,14 @@ func siteText(s *evidence.Site) string {
 // story tells the links, the oldest first.
 func (ac *account) story() []evidence.CauseStep {
 	var steps []evidence.CauseStep
-	if ac.chain.end != "" {
-		step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Inferred}
+	if ac.chain.end.text != "" {
+		step := evidence.CauseStep{Text: ac.chain.end.text, Proof: evidence.Inferred}
 		if n := len(ac.chain.links); n > 0 && len(ac.chain.links[n-1].store.Steps) > 0 {
 			s := &ac.chain.links[n-1].store.Steps[len(ac.chain.links[n-1].store.Steps)-1]
 			step.Site, step.Proof = s.Site, s.Proof
 		}
-		if ac.chain.origin != nil {
-			step = ac.endStep()
+		if ac.chain.end.origin != nil {
+			step = ac.chain.end.step()
 		}
 		steps = append(steps, step)
 	}
@@ -460,8 +460,8 @@ func sizeText(o *evidence.HeapObject) string {
 
 // usedAfterFree is for a bad value that was read from memory which had been freed.
 func (ac *account) usedAfterFree() *evidence.Cause {
-	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: ac.chain.victim.name, Site: ac.chain.origin.seen.Site, Proof: evidence.Replayed,
-		Summary: fmt.Sprintf("%s freed the memory of %s", where(&ac.chain.origin.seen), ac.chain.victim.name), Story: []evidence.CauseStep{ac.endStep()}}
+	out := &evidence.Cause{Kind: evidence.CauseUseAfterFree, Variable: ac.chain.victim.name, Site: ac.chain.end.origin.seen.Site, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("%s freed the memory of %s", where(&ac.chain.end.origin.seen), ac.chain.victim.name), Story: []evidence.CauseStep{ac.chain.end.step()}}
 	if s := ac.chain.Case.Failure.Site; s != nil {
 		out.Summary += fmt.Sprintf(", which %s still uses", siteText(s))
 		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " uses it", Site: s, Proof: evidence.FromCore})
@@ -471,23 +471,23 @@ func (ac *account) usedAfterFree() *evidence.Cause {
 
 // unwrittenCause is for a bad value that nobody stored.
 func (ac *account) unwrittenCause() *evidence.Cause {
-	if ac.chain.victim.damaged() || !ac.chain.unwritten {
+	if ac.chain.victim.damaged() || !ac.chain.end.unwritten {
 		return nil
 	}
-	if ac.chain.neverStored {
+	if ac.chain.end.neverStored {
 		kind, basis := evidence.CauseUninitialised, evidence.BasisUndefined
-		if ac.chain.initialised {
+		if ac.chain.end.initialised {
 			kind, basis = evidence.CauseBadValue, evidence.BasisInitial
 		}
 		return &evidence.Cause{Kind: kind, Basis: basis, Variable: ac.chain.victim.name, Site: ac.loadedAt(), Proof: evidence.Replayed,
-			Summary: ac.chain.end, Story: []evidence.CauseStep{ac.endStep()}}
+			Summary: ac.chain.end.text, Story: []evidence.CauseStep{ac.chain.end.step()}}
 	}
-	if ac.chain.afterFree() {
+	if ac.chain.end.afterFree() {
 		return ac.usedAfterFree()
 	}
-	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: ac.chain.victim.name, Site: ac.loadedAt(), Proof: evidence.Replayed, Object: ac.chain.never,
-		Summary: fmt.Sprintf("%s was never given a value: %s", ac.chain.victim.name, ac.chain.end),
-		Story:   []evidence.CauseStep{ac.endStep()}}
+	return &evidence.Cause{Kind: evidence.CauseUninitialised, Variable: ac.chain.victim.name, Site: ac.loadedAt(), Proof: evidence.Replayed, Object: ac.chain.end.never,
+		Summary: fmt.Sprintf("%s was never given a value: %s", ac.chain.victim.name, ac.chain.end.text),
+		Story:   []evidence.CauseStep{ac.chain.end.step()}}
 }
 
 // loadedAt is the place that loaded the bad value from the victim, as far as the core tells; else the failure's.

@@ -78,7 +78,7 @@ func (ce *chainExperiments) credit(cause *evidence.Cause, x *change) {
 		last++
 	}
 	nearer := *ce.chain
-	nearer.links, nearer.end, nearer.unwritten, nearer.given, nearer.origin = ce.chain.links[:last+1], "", false, false, nil
+	nearer.links, nearer.end.text, nearer.end.unwritten, nearer.end.given, nearer.end.origin = ce.chain.links[:last+1], "", false, false, nil
 	if out := nearer.account().cause(); out != nil {
 		out.Story, out.Experiments = cause.Story, cause.Experiments
 		*cause = *out
@@ -145,11 +145,11 @@ const noLink = -1
 // changes are the experiments that a chain suggests, the gentlest first.
 func (ce *chainExperiments) changes() []change {
 	switch {
-	case ce.chain.dead, ce.chain.afterFree() && len(ce.chain.links) == 0:
+	case ce.chain.dead, ce.chain.end.afterFree() && len(ce.chain.links) == 0:
 		return nil // what passes there is chance
-	case ce.chain.unwritten && len(ce.chain.links) == 0:
+	case ce.chain.end.unwritten && len(ce.chain.links) == 0:
 		return ce.valueReplaced()
-	case ce.chain.given && len(ce.chain.links) == 0:
+	case ce.chain.end.given && len(ce.chain.links) == 0:
 		return ce.textReplaced()
 	case len(ce.chain.links) == 0:
 		return ce.heapChanges()

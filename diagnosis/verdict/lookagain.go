@@ -59,9 +59,7 @@ func (c *chain) elsewhere(v *victim) *victim {
 
 // retract leaves nothing of what allocated has said.
 func (c *chain) retract(v *victim) {
-	c.unwritten, c.given, c.neverStored, c.initialised = false, false, false, false
-	c.never, c.beside, c.origin = nil, nil, nil
-	c.end, c.open = "where the value of "+v.name+" came from is not known", evidence.OpenOrigin
+	c.end = chainEnd{text: "where the value of " + v.name + " came from is not known", open: evidence.OpenOrigin}
 }
 
 // lookAgain makes the second look; nil if it does not show every store.

@@ -92,7 +92,7 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.out.Causes = append(w.out.Causes, *found.cause)
 			continue
 		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
-			c.end, c.open = w.progress.ended().Error(), evidence.OpenTime
+			c.end.text, c.end.open = w.progress.ended().Error(), evidence.OpenTime
 		case err != nil:
 			return err
 		}
@@ -227,21 +227,7 @@ type chain struct {
 	// a free, a function's entry.
 	links []link
 	made  *link
-	// origin is the allocation of the last memory, or its free, if nothing wrote to that since.
-	origin *link
-	// never is the heap object that nothing wrote to there; beside the one behind which
-	// the memory lies.
-	never, beside *evidence.HeapObject
-	// end says why the chain goes no further back; unwritten: nothing wrote the
-	// last victim at all; given: the process had it from its start. text is the
-	// text that a number was made of, if that is where the chain is.
-	end              string
-	unwritten, given bool
-	// neverStored: it is known that nothing stored to the victim, a global variable, in the
-	// whole run.
-	neverStored bool
-	// initialised: the victim has the value that its module's file gives it.
-	initialised bool
+	end   chainEnd
 	// overtaken is the memory that the chain ends at, if nothing had stored to it when it was read, and it had another value at the end of
 	// the run.
 	overtaken *victim
@@ -253,15 +239,33 @@ type chain struct {
 	// on; nil: none is known.
 	everStored bool
 	had        *evidence.Access
-	text       evidence.Addr
-	// open says why the chain ends before a place that is known to be wrong; empty: its links tell.
-	open evidence.OpenEnd
+	// text is the text that a number was made of, if that is where the chain is.
+	text evidence.Addr
 	// outside is the access outside of an array by which the value came; nil: none is known.
 	outside *staticscan.Outside
 	// traced: a trace shows that the way ends where the chain does.
 	traced bool
 	// dead: the victim lies in the frame of a function that had returned.
 	dead bool
+}
+
+// chainEnd is where a chain ends, and why.
+type chainEnd struct {
+	// text says why the chain goes no further back; open why it ends before a place that is known to be wrong, empty: its links tell.
+	text string
+	open evidence.OpenEnd
+	// unwritten: nothing wrote the last victim at all; given: the process had it from its start.
+	unwritten, given bool
+	// neverStored: it is known that nothing stored to the victim, a global variable, in the
+	// whole run.
+	neverStored bool
+	// initialised: the victim has the value that its module's file gives it.
+	initialised bool
+	// never is the heap object that nothing wrote to there; beside the one behind which
+	// the memory lies.
+	never, beside *evidence.HeapObject
+	// origin is the allocation of the last memory, or its free, if nothing wrote to that since.
+	origin *link
 }
 
 // link is one store.
@@ -383,8 +387,8 @@ func (c *chain) follow(from beginning) error {
 			return nil
 		}
 		if hop == 0 && !from.known() && c.leftOver(next) {
-			c.unwritten = true
-			c.end = fmt.Sprintf("the bytes in %s were left there by %s, which had returned before", v.name, where(&next.seen))
+			c.end.unwritten = true
+			c.end.text = fmt.Sprintf("the bytes in %s were left there by %s, which had returned before", v.name, where(&next.seen))
 			c.confirm(&v, nil)
 			return nil
 		}
@@ -416,7 +420,7 @@ func (c *chain) follow(from beginning) error {
 		}
 		after = next
 	}
-	c.end, c.open = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops), evidence.OpenBound
+	c.end.text, c.end.open = fmt.Sprintf("the way back was followed through %d stores (--hops)", c.Hops), evidence.OpenBound
 	return nil
 }
 
@@ -427,8 +431,8 @@ func (c *chain) dropArgument() {
 		return
 	}
 	if steps := c.links[n].store.Steps; len(steps) > 0 && steps[len(steps)-1].Kind == evidence.OriginArgument {
-		c.links, c.given = c.links[:n], true
-		c.end = "it is made of an argument of main"
+		c.links, c.end.given = c.links[:n], true
+		c.end.text = "it is made of an argument of main"
 	}
 }
 
@@ -731,12 +735,12 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 	st := &l.store
 	switch {
 	case l.victim.damaged() || l.bounds != "":
-		c.end = ""
+		c.end.text = ""
 		return victim{}, false
 	case l.handed != nil:
 		return *l.handed, true
 	case l.access.By == evidence.ByCall:
-		c.end = "the value is input"
+		c.end.text = "the value is input"
 		return victim{}, false
 	case st.Again:
 		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
@@ -754,9 +758,9 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		}
 		return *cell, true
 	}
-	c.end, c.open = lastStep(st)
+	c.end.text, c.end.open = lastStep(st)
 	if l.printed() {
-		c.open = evidence.OpenOrigin
+		c.end.open = evidence.OpenOrigin
 	}
 	return victim{}, false
 }

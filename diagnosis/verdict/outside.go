@@ -31,7 +31,7 @@ func readOutside(c *evidence.Case, b *staticscan.Blame) *staticscan.Outside {
 func (c *chain) indexVictim(o *staticscan.Outside) (v victim, ok bool) {
 	b := &o.Index
 	if b.Cell == nil || b.Value == nil {
-		c.end = "the index was in no memory, as far as is known"
+		c.end.text = "the index was in no memory, as far as is known"
 		return victim{}, false
 	}
 	v = victim{kind: evidence.CauseBadValue, name: b.CellName, typ: b.CellType, start: *b.Cell, size: max(1, min(b.CellSize, wordSize)), readPC: b.Loaded.PC}
@@ -57,7 +57,7 @@ func (c *chain) outsideOf(l *link, o *staticscan.Outside) (victim, bool) {
 	if cell := c.visits.cellOf(&index); cell != nil {
 		return *cell, true
 	}
-	c.end = "the index was in no memory, as far as is known"
+	c.end.text = "the index was in no memory, as far as is known"
 	return victim{}, false
 }
 
@@ -94,8 +94,8 @@ func (ac *account) outsideCause() *evidence.Cause {
 		out.Open = evidence.OpenOrigin // the failure itself says as much; what made the index is not known
 	}
 	text := "no element is stored there"
-	if ac.chain.end != "" {
-		text = ac.chain.end
+	if ac.chain.end.text != "" {
+		text = ac.chain.end.text
 	}
 	out.Story = []evidence.CauseStep{{Text: text, Site: &site, Proof: evidence.Inferred}}
 	return out

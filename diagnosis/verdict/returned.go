@@ -128,7 +128,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 		var again *start
 		for walk != nil && again == nil {
 			if len(c.links) >= c.Hops {
-				c.end, c.open = fmt.Sprintf("the way back was followed through %d stores and calls (--hops)", c.Hops), evidence.OpenBound
+				c.end.text, c.end.open = fmt.Sprintf("the way back was followed through %d stores and calls (--hops)", c.Hops), evidence.OpenBound
 				return victim{}, false
 			}
 			r, err := walk.along(c)
@@ -136,7 +136,7 @@ func (c *chain) intoCalls(s *start) (next victim, goes bool) {
 				c.limitReturned(err)
 				return victim{}, false
 			}
-			c.end, c.open = "", ""
+			c.end.text, c.end.open = "", ""
 			c.links = append(c.links, link{victim: c.victim, returned: r})
 			if r.cell != nil {
 				return *r.cell, true
@@ -262,7 +262,7 @@ func (k *walk) handed(c *chain, out *returned) error {
 		}
 		if k.passed = startOf(c.Process, b.Steps, frames, k.arrivals, &out.value); k.passed == nil && len(b.Steps) > 0 {
 			last := &b.Steps[len(b.Steps)-1]
-			c.end = last.Text
+			c.end.text = last.Text
 			if last.Kind == evidence.OriginConstant && last.Site != nil {
 				out.site, out.open = last.Site, c.foldedEnd(last.Site, out.value)
 			}

@@ -62,10 +62,10 @@ func (k *walk) describe(c *chain, in staticscan.Input, x *pathsByLevel, g *stati
 		if k.ended(c, in, g, out) {
 			return
 		}
-		c.end, out.open = g.Text, evidence.OpenOrigin
+		c.end.text, out.open = g.Text, evidence.OpenOrigin
 		if k.status && g.Course != nil && g.Outward == 0 {
 			if tested, ok := staticscan.ChosenBy(in, g.Course, g.Step); ok {
-				c.end = ""
+				c.end.text = ""
 				k.tests(c, x, &tested, out)
 			}
 		}

@@ -25,11 +25,11 @@ const (
 // is there the heap put there, or left there.
 func (c *chain) allocated(v *victim, made *link) {
 	if o := c.objectBefore(v); o != nil {
-		c.beside, c.origin = o, made
+		c.end.beside, c.end.origin = o, made
 		return
 	}
 	if c.partial {
-		c.end, c.open = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name), evidence.OpenOrigin
+		c.end.text, c.end.open = fmt.Sprintf("no store to %s was seen, but not all accesses to it were", v.name), evidence.OpenOrigin
 		return
 	}
 	if made == nil || made.call == nil || onFailingStack(c.Process, v.start) || v.damaged() {
@@ -42,29 +42,29 @@ func (c *chain) allocated(v *victim, made *link) {
 	}
 	switch {
 	case made.call.frees():
-		c.unwritten = true
-		c.end = fmt.Sprintf("%s is in memory that %s freed by %s, and nothing wrote to it after that", v.name, where(&made.seen), evidence.ShortName(name))
+		c.end.unwritten = true
+		c.end.text = fmt.Sprintf("%s is in memory that %s freed by %s, and nothing wrote to it after that", v.name, where(&made.seen), evidence.ShortName(name))
 	case name == "calloc":
-		c.unwritten = len(c.links) == 0 // else it may be meant
-		c.end = fmt.Sprintf("%s is 0 since %s allocated it by calloc, and nothing wrote to it before it was read", v.name, where(&made.seen))
+		c.end.unwritten = len(c.links) == 0 // else it may be meant
+		c.end.text = fmt.Sprintf("%s is 0 since %s allocated it by calloc, and nothing wrote to it before it was read", v.name, where(&made.seen))
 	default:
 		c.nothingStored(v)
-		c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
+		c.end.text = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it by %s", v.name, where(&made.seen), name)
 	}
-	c.origin = made
+	c.end.origin = made
 }
 
 // nothingStored ends a chain at memory that nobody stored to before the bad value was read there, and notes it for the search among
 // orders: somebody may store there too late.
 func (c *chain) nothingStored(v *victim) {
-	c.unwritten = true
+	c.end.unwritten = true
 	c.earlyReads.unset = append(c.earlyReads.unset, watchtrace.Target{Name: v.name, Addr: v.start, Size: max(1, v.size)})
 }
 
 // afterFree reports whether nothing wrote to the last memory since it was freed: what is there is
 // not the program's.
-func (c *chain) afterFree() bool {
-	return c.unwritten && c.origin != nil && c.origin.call != nil && c.origin.call.frees()
+func (e *chainEnd) afterFree() bool {
+	return e.unwritten && e.origin != nil && e.origin.call != nil && e.origin.call.frees()
 }
 
 // objectBefore is the heap object behind whose end the failing instruction's value lay;
@@ -82,7 +82,7 @@ func (c *chain) objectBefore(v *victim) *evidence.HeapObject {
 
 // besideCause is for a value that was read behind the end of an object.
 func (ac *account) besideCause() *evidence.Cause {
-	o := ac.chain.beside
+	o := ac.chain.end.beside
 	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: ac.chain.victim.name, Site: ac.chain.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
 	text := fmt.Sprintf("reads %s, which is %s the end of an object of %s", ac.chain.victim.name, distance(uint64(ac.chain.victim.start-o.Addr)-o.Size, "past"), sizeText(o))
 	if out.Site != nil {
@@ -90,8 +90,8 @@ func (ac *account) besideCause() *evidence.Cause {
 	}
 	out.Summary = text
 	step := evidence.CauseStep{Text: "the program stored nothing there: the value that was read is the heap's own, or was left by an earlier object", Site: out.Site, Proof: evidence.Replayed}
-	if ac.chain.origin != nil {
-		step.Access = &ac.chain.origin.seen
+	if ac.chain.end.origin != nil {
+		step.Access = &ac.chain.end.origin.seen
 	}
 	out.Story = []evidence.CauseStep{step}
 	return out
@@ -103,25 +103,25 @@ func (c *chain) neverWritten(v *victim) {
 	m := c.Process.MappingAt(v.start)
 	switch module := c.Process.ModuleAt(v.start); {
 	case c.startText(v.start) != "":
-		c.given = true
-		c.end = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
+		c.end.given = true
+		c.end.text = fmt.Sprintf("%s is in %s", v.name, c.startText(v.start))
 	case m == nil:
-		c.end, c.open = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name), evidence.OpenOrigin
+		c.end.text, c.end.open = fmt.Sprintf("where the value came from is not known: nothing is mapped at %v, which %s would be at", v.start, v.name), evidence.OpenOrigin
 	case module != nil && m.Writable() && c.neverStoredTo(v, module):
 	case module != nil:
-		c.end = fmt.Sprintf("%s had its value since %s was loaded: nothing wrote to it before it was read", v.name, filepath.Base(module.Path))
+		c.end.text = fmt.Sprintf("%s had its value since %s was loaded: nothing wrote to it before it was read", v.name, filepath.Base(module.Path))
 	case m.Path != "" && m.Path[0] != '[':
-		c.given = true
-		c.end = fmt.Sprintf("%s is in the mapped file %s", v.name, filepath.Base(m.Path))
+		c.end.given = true
+		c.end.text = fmt.Sprintf("%s is in the mapped file %s", v.name, filepath.Base(m.Path))
 	default:
 		c.nothingStored(v)
-		c.end = fmt.Sprintf("nothing wrote to %s before", v.name)
+		c.end.text = fmt.Sprintf("nothing wrote to %s before", v.name)
 		if onFailingStack(c.Process, v.start) || c.Object == nil {
 			return
 		}
 		if o := c.Object(v.start); o != nil && v.start >= o.Addr && v.start < o.Addr+evidence.Addr(o.Size) && o.Allocated != nil && o.Allocated.Site != nil {
-			c.never = o
-			c.end = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it", v.name, siteText(o.Allocated.Site))
+			c.end.never = o
+			c.end.text = fmt.Sprintf("%s is uninitialised heap memory: nothing wrote to it since %s allocated it", v.name, siteText(o.Allocated.Site))
 		}
 	}
 }
@@ -138,15 +138,15 @@ func (c *chain) neverStoredTo(v *victim, module *image.Module) bool {
 		return false
 	}
 	name := filepath.Base(module.Path)
-	c.unwritten, c.neverStored, c.initialised = true, true, from == fromFile
+	c.end.unwritten, c.end.neverStored, c.end.initialised = true, true, from == fromFile
 	value := ""
 	switch {
-	case v.value != nil && c.initialised:
+	case v.value != nil && c.end.initialised:
 		value = "it is " + valueText(*v.value) + ", which is its initialiser; "
 	case v.value != nil:
 		value = "it is " + valueText(*v.value) + " as it was when " + name + " was loaded; "
 	}
-	c.end = fmt.Sprintf("nothing ever stored to %s: %sno instruction and no system call wrote there from before the first initialiser of %s until the failure", v.name, value, name)
+	c.end.text = fmt.Sprintf("nothing ever stored to %s: %sno instruction and no system call wrote there from before the first initialiser of %s until the failure", v.name, value, name)
 	return true
 }
 
@@ -249,7 +249,7 @@ func argumentAt(p *image.Process, addr evidence.Addr) (evidence.Addr, string) {
 // textReplaced gives a text that was there from the beginning, and of which a
 // number was made, another one.
 func (ce *chainExperiments) textReplaced() []change {
-	if !ce.chain.given || ce.chain.text == 0 {
+	if !ce.chain.end.given || ce.chain.text == 0 {
 		return nil
 	}
 	var list []change
@@ -302,12 +302,12 @@ func (ac *account) givenCause() *evidence.Cause {
 	if endedItself(ac.chain.Case) {
 		out.Open = evidence.OpenInput
 	}
-	step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Replayed}
-	out.Summary = fmt.Sprintf("the bad value is input: %s", ac.chain.end)
+	step := evidence.CauseStep{Text: ac.chain.end.text, Proof: evidence.Replayed}
+	out.Summary = fmt.Sprintf("the bad value is input: %s", ac.chain.end.text)
 	if steps := ac.chain.Case.Failure.Origin; ac.chain.text != 0 && len(steps) > 0 && steps[len(steps)-1].Site != nil {
 		out.Site = steps[len(steps)-1].Site
 		step.Site = out.Site
-		out.Summary = fmt.Sprintf("the bad value is a number that %s had made of input: %s", siteText(out.Site), ac.chain.end)
+		out.Summary = fmt.Sprintf("the bad value is a number that %s had made of input: %s", siteText(out.Site), ac.chain.end.text)
 	}
 	out.Story = []evidence.CauseStep{step}
 	return out
@@ -339,12 +339,12 @@ func (k *conclusion) fromOrigin() {
 		Story:   []evidence.CauseStep{{Text: last.Text, Site: last.Site, Proof: evidence.Inferred}}})
 }
 
-// endStep is the end of a chain as a part of the story, with the allocation of the memory
+// step is the end of a chain as a part of the story, with the allocation of the memory
 // if the chain ends there.
-func (ac *account) endStep() evidence.CauseStep {
-	step := evidence.CauseStep{Text: ac.chain.end, Proof: evidence.Replayed}
-	if ac.chain.origin != nil {
-		step.Access = &ac.chain.origin.seen
+func (e *chainEnd) step() evidence.CauseStep {
+	step := evidence.CauseStep{Text: e.text, Proof: evidence.Replayed}
+	if e.origin != nil {
+		step.Access = &e.origin.seen
 	}
 	return step
 }
