@@ -107,7 +107,7 @@ func (ac *account) openEnd() evidence.OpenEnd {
 	switch {
 	case ac.chain.victim.damaged(), last.bounds != "":
 		return ""
-	case endedItself(ac.chain.Case) && (ac.chain.end.given || last.returned == nil && ac.chain.fromInput(last)):
+	case endedItself(ac.chain.Case) && (ac.chain.end.given || last.returned == nil && fromInput(last)):
 		return evidence.OpenInput
 	case ac.chain.end.unwritten:
 		return ""
@@ -119,7 +119,7 @@ func (ac *account) openEnd() evidence.OpenEnd {
 		return evidence.OpenUntested
 	case ac.chain.end.given:
 		return ""
-	case last.returned == nil && (ac.chain.counted() >= 0 || ac.chain.fromInput(last)):
+	case last.returned == nil && (ac.chain.counted() >= 0 || fromInput(last)):
 		return ""
 	case ac.chain.end.open != "":
 		return ac.chain.end.open
@@ -163,7 +163,7 @@ func (ac *account) kind() evidence.CauseKind {
 		return evidence.CauseUseAfterFree
 	case ac.chain.end.unwritten:
 		return evidence.CauseUninitialised
-	case ac.chain.end.given || ac.chain.fromInput(last):
+	case ac.chain.end.given || fromInput(last):
 		return evidence.CauseBadInput
 	}
 	return evidence.CauseBadValue
@@ -178,7 +178,7 @@ func (c *chain) corrected() bool {
 }
 
 // fromInput reports that a store put a value there that came in from outside.
-func (c *chain) fromInput(l *link) bool {
+func fromInput(l *link) bool {
 	if l.access.By == evidence.ByCall || readers[libraryName(l.store.Through)] {
 		return true
 	}
@@ -245,7 +245,7 @@ func (ac *account) summary(out *evidence.Cause) string {
 // -1: the chain leads through none, or on to where something else came in.
 func (c *chain) counted() int {
 	last := &c.links[len(c.links)-1]
-	if c.end.unwritten || c.end.given || last.bounds != "" || last.returned != nil || c.fromInput(last) {
+	if c.end.unwritten || c.end.given || last.bounds != "" || last.returned != nil || fromInput(last) {
 		return -1
 	}
 	return slices.IndexFunc(c.links, func(l link) bool { return l.times > 0 })

@@ -271,7 +271,7 @@ func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
 // cause says what a way found; nil if that names no place.
 func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	named := x.telling(w)
-	out := &evidence.Cause{Kind: x.kind(named), Basis: basis(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
+	out := &evidence.Cause{Kind: causeKind(named), Basis: basis(named), Variable: v.name, Site: x.root(named), Proof: evidence.Replayed}
 	if out.Site == nil {
 		return nil
 	}
@@ -343,7 +343,7 @@ func (x *exact) telling(w *provenance.Way) *provenance.Way {
 	return led
 }
 
-func (x *exact) kind(w *provenance.Way) evidence.CauseKind {
+func causeKind(w *provenance.Way) evidence.CauseKind {
 	switch w.End {
 	case provenance.Input:
 		return evidence.CauseBadInput

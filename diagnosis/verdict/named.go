@@ -65,7 +65,7 @@ func (c *chain) composed(f *calledFunction) bool {
 
 // beforeOf says of memory which the trace has no store to what gave it its value.
 func (x *exact) beforeOf() func(evidence.Addr) provenance.Memory {
-	started := x.started()
+	started := started(x.process)
 	return func(addr evidence.Addr) provenance.Memory {
 		m := x.process.MappingAt(addr)
 		switch {
@@ -80,15 +80,15 @@ func (x *exact) beforeOf() func(evidence.Addr) provenance.Memory {
 }
 
 // started is where the kernel put the program's arguments and environment, above the first frame of the first thread; 0: that is not known.
-func (x *exact) started() evidence.Addr {
+func started(p *image.Process) evidence.Addr {
 	const most = 256 // frames
-	for i := range x.process.Threads {
-		frames := unwind.New(x.process).Walk(&x.process.Threads[i], most).Frames
+	for i := range p.Threads {
+		frames := unwind.New(p).Walk(&p.Threads[i], most).Frames
 		if len(frames) == 0 {
 			continue
 		}
 		first := &frames[len(frames)-1]
-		if s, ok := x.process.SymbolAt(first.Registers.PC()); ok && s.Name == "_start" {
+		if s, ok := p.SymbolAt(first.Registers.PC()); ok && s.Name == "_start" {
 			return first.Registers.SP()
 		}
 	}

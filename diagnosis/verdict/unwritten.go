@@ -256,16 +256,16 @@ func (ce *chainExperiments) textReplaced() []change {
 	if start, text := argumentAt(ce.chain.Process, ce.chain.text); start != 0 {
 		for _, rec := range ce.chain.Passing {
 			if other := sameArgument(ce.chain.rec, rec, text); other != "" {
-				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: ce.textEvent(start), options: textStored(start, other)})
+				list = append(list, change{what: fmt.Sprintf("the argument replaced by %q, which a passing run had", other), link: noLink, event: textEvent(start), options: textStored(start, other)})
 				break
 			}
 		}
 	}
-	return append(list, change{what: `the text replaced by "1"`, link: noLink, event: ce.textEvent(ce.chain.text), options: textStored(ce.chain.text, "1")})
+	return append(list, change{what: `the text replaced by "1"`, link: noLink, event: textEvent(ce.chain.text), options: textStored(ce.chain.text, "1")})
 }
 
 // textEvent is a text that the process began with.
-func (ce *chainExperiments) textEvent(at evidence.Addr) *evidence.Event {
+func textEvent(at evidence.Addr) *evidence.Event {
 	return &evidence.Event{Thing: fmt.Sprintf("the text at %v", at), At: evidence.Moment{Thread: 1, Ordinal: 1}}
 }
 
