@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,9 +20,10 @@ import (
 type Request struct {
 	// Windows are the parts, by thread; nil: all threads from their first event on.
 	Windows map[uint32]replay.StepWindow
-	// Most bounds the instructions of all threads; 0: MostSteps. A trace with more is Cut.
-	Most  uint64
-	Image image.Options
+	// Most bounds the instructions of all threads; 0: MostSteps. A trace with more is Cut. Skip is how many of the windows' first
+	// instructions the trace leaves out (see Count).
+	Most, Skip uint64
+	Image      image.Options
 	// HeapAt, if set, tells of the heap object at an address when the trace ends. Objects that were made before the trace are
 	// known by it.
 	HeapAt func(evidence.Addr) (HeapObject, bool)
@@ -51,32 +53,45 @@ func (e *EndError) Error() string {
 
 // Record replays a part of a recording one instruction at a time.
 func Record(ctx context.Context, rec *record.Recording, q Request) (*Trace, error) {
-	timing, err := rec.Timing()
-	if err != nil {
-		return nil, err
-	}
-	if timing == "" {
-		timing = record.TimingEager
-	}
 	if q.Most == 0 {
 		q.Most = MostSteps
 	}
 	r, windows := newRecorder(q.Progress), q.windows(rec.Log)
 	r.trace.heap.ended = q.HeapAt
-	result, err := replay.Run(ctx, rec, replay.StepRequest{
-		Common:   replay.Common{Timing: timing, Image: q.Image, Unnamed: true, AtEnd: r.atEnd},
-		Stepping: replay.Stepping{Windows: windows, Most: q.Most, Each: r.each, Ahead: true},
-	})
+	result, err := q.step(ctx, rec, windows, replay.Stepping{Most: q.Skip + q.Most, Skip: q.Skip, Each: r.each}, r.atEnd)
 	if err != nil {
 		return nil, err
 	}
 	r.trace.Cut = result.End == replay.EndMoment
-	if !r.trace.Cut && result.End != replay.EndFailure && result.End != replay.EndExit {
-		return nil, &EndError{result.End, result.Moment}
-	}
 	r.trace.readLog(rec.Log, windows)
 	r.trace.finish()
 	return r.trace, nil
+}
+
+// Count is the number of instructions of the windows, and bounded by Most: it is Most or more if there are as many.
+func Count(ctx context.Context, rec *record.Recording, q Request) (uint64, error) {
+	result, err := q.step(ctx, rec, q.windows(rec.Log), replay.Stepping{Most: q.Most, Skip: q.Most, Each: func(*replay.Executed) {}}, nil)
+	if err != nil {
+		return 0, err
+	}
+	return result.Steps, nil
+}
+
+// step makes a replay whose windows are stepped.
+func (q *Request) step(ctx context.Context, rec *record.Recording, windows map[uint32]replay.StepWindow, s replay.Stepping, atEnd func(*replay.Stopped) error) (*replay.Result, error) {
+	timing, err := rec.Timing()
+	if err != nil {
+		return nil, err
+	}
+	s.Windows, s.Ahead = windows, true
+	result, err := replay.Run(ctx, rec, replay.StepRequest{
+		Common:   replay.Common{Timing: cmp.Or(timing, record.TimingEager), Image: q.Image, Unnamed: true, AtEnd: atEnd},
+		Stepping: s,
+	})
+	if err == nil && result.End != replay.EndMoment && result.End != replay.EndFailure && result.End != replay.EndExit {
+		err = &EndError{result.End, result.Moment}
+	}
+	return result, err
 }
 
 func (q *Request) windows(log *eventlog.Log) map[uint32]replay.StepWindow {

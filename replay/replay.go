@@ -73,6 +73,8 @@ type Result struct {
 	Tried  []record.Timing
 	// StepsCut: a thread of a StepRequest had more instructions between two events than its share.
 	StepsCut bool
+	// Steps is the number of instructions that a StepRequest has stepped.
+	Steps uint64
 	// Comparison is the comparison with the recorded end. It is nil if none was requested or the
 	// replay did not reach the end.
 	Comparison *Comparison
@@ -308,7 +310,7 @@ func (c *controller) finish() error {
 	r := c.result
 	if c.stepper != nil {
 		c.stepper.Finish()
-		r.StepsCut = c.stepper.Cut
+		r.StepsCut, r.Steps = c.stepper.Cut, c.stepper.Done()
 	}
 	if h := c.hooks.missed(); h != nil && c.end.failure == nil && c.end.kind != EndMoment {
 		return &MomentError{h.At, "the replay ended before"}

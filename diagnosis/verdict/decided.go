@@ -80,6 +80,19 @@ func (w *work) decidedBefore(c *chain) {
 	}
 }
 
+// decidedEarlier looks farther back for what decided that the program gave up, where nothing is told yet: what it computed before its last
+// events, such as a message.
+func (t *tracedCauses) decidedEarlier() error {
+	if !endedItself(t.in.Case) || len(t.out.Causes)+len(t.conclusion.asides) > 0 {
+		return nil
+	}
+	made, err := t.exact.earlier(t.progress.ctx, t.in.Image, t.progress.say)
+	if made {
+		t.decidedBroken()
+	}
+	return err
+}
+
 // decidedBroken names the accesses that broke a rule and decided that the program gave up. It reports false where there are none.
 func (t *tracedCauses) decidedBroken() bool {
 	if !endedItself(t.in.Case) {

@@ -32,6 +32,8 @@ type exact struct {
 	whole bool
 	// tooLong is an event of the failing thread from which on there are too many instructions.
 	tooLong uint64
+	// larger is what did not fit; nil: all did, or more than what fitted was followed.
+	larger *larger
 	// decided is what decided that the program gave up; nil: that is not known, or was not asked.
 	decided *provenance.Reasons
 	// reaching is what reached returned.

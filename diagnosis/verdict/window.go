@@ -20,6 +20,10 @@ const (
 	// mostFollowed bounds the instructions of one, mostTraced the time for all.
 	mostFollowed = flow.MostSteps
 	mostTraced   = time.Minute
+	// mostCounted bounds the instructions of which only the last are followed, mostCounting the time to count them. To leave them out takes as
+	// long again.
+	mostCounted  = 1 << 32
+	mostCounting = mostTraced / 4
 	// mostShort is the processor time of a process that may have so few instructions; its start takes most of it.
 	mostShort = 20 * time.Millisecond
 	// untilEnd is the last event of a window that ends with the run.
@@ -105,6 +109,7 @@ func (t *tracing) longest() error {
 			return err
 		}
 		if !fits {
+			t.larger = &larger{windows}
 			break
 		}
 		most = t.more()
@@ -112,6 +117,12 @@ func (t *tracing) longest() error {
 			if t.whole, err = t.try(nil, most); err != nil {
 				return err
 			}
+			t.larger = &larger{}
+		}
+	}
+	if t.trace == nil && smallest != nil {
+		if _, err := t.tail(smallest); err != nil {
+			return err
 		}
 	}
 	if t.trace == nil {
@@ -128,6 +139,52 @@ func (t *tracing) longest() error {
 		return errLong
 	}
 	return nil
+}
+
+// larger are windows with more instructions than were followed; nil: the whole run.
+type larger struct {
+	windows map[uint32]replay.StepWindow
+}
+
+// earlier makes the trace again, of as many instructions before the failure as can be followed, where that is of whole windows that have
+// far fewer. made is false if there are no more.
+func (x *exact) earlier(ctx context.Context, opts image.Options, say func(string, ...any)) (made bool, err error) {
+	from := x.larger
+	if x.larger = nil; x.trace == nil || x.whole || from == nil {
+		return false, nil
+	}
+	err = x.tracing(ctx, opts, say, func(t *tracing) error {
+		made, err = t.tail(from.windows)
+		return err
+	})
+	if made {
+		x.decided, x.reaching = nil, nil
+	}
+	return made, err
+}
+
+// tail makes the trace of the last instructions of windows that have too many. A replay counts them first, as without a counter of the
+// processor there is no other way to begin so many before the end. made is false if there are too many to count.
+func (t *tracing) tail(windows map[uint32]replay.StepWindow) (made bool, err error) {
+	ctx, cancel := context.WithTimeout(t.ctx, mostCounting)
+	defer cancel()
+	q := t.request
+	q.Windows, q.Most = windows, mostCounted
+	n, err := flow.Count(ctx, t.rec, q)
+	if err != nil && ctx.Err() != nil && t.ctx.Err() == nil {
+		return false, nil
+	}
+	if err != nil || n >= mostCounted {
+		return false, err
+	}
+	const differs = 1000 // where a replay stops threads makes a small difference
+	q.Skip, q.Most = n-min(n, mostFollowed-differs), mostFollowed
+	trace, err := flow.Record(t.ctx, t.rec, q)
+	if err != nil || trace.Cut {
+		return false, err
+	}
+	t.trace = trace
+	return true, nil
 }
 
 // more is how many instructions the next larger trace may have.

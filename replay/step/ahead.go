@@ -32,17 +32,18 @@ func (st *Stepper) runAhead(t *tracee.Thread, regs *ptrace.Registers) (ran, spen
 	}
 	most := st.left - 1
 	x := Executed{Thread: t.Index, Ordinal: s.ordinal, FSBase: regs.Fs_base, GSBase: regs.Gs_base, Ahead: true}
-	executed, err := c.translator.Run(t, regs, translate.Request{Most: most, Each: func(done *translate.Step) {
+	done, err := c.translator.Run(t, regs, translate.Request{Most: most, Skip: st.skipped(), Each: func(done *translate.Step) {
 		x.PC, x.General, x.Inst, x.Holds = done.Inst.PC, done.General, done.Inst, done.Holds
 		st.each(&x)
-		s.last = x.PC
 	}})
-	if err != nil || executed == 0 {
+	if err != nil || done.Executed == 0 {
 		return false, false, err
 	}
-	if executed > most {
+	s.last = done.Last
+	if done.Executed > most {
+		st.left = 0
 		return true, true, nil
 	}
-	st.left -= executed - 1
+	st.left -= done.Executed - 1
 	return true, false, nil
 }

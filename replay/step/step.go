@@ -22,6 +22,8 @@ type Stepping struct {
 	// as at a Moment. Share bounds those of a thread between two events; 0: no bound. The thread
 	// executes the rest at full speed, and Result.StepsCut is set.
 	Most, Share uint64
+	// Skip is how many of the first instructions are not passed to Each.
+	Skip uint64
 	// On, if set, is called for each access, in order, and for each return from a function of the
 	// recording library.
 	On func(*Stepped)
@@ -294,9 +296,18 @@ func (st *Stepper) stepped(t *tracee.Thread, regs *ptrace.Registers) (spent bool
 	return false, st.leaveLoop(t)
 }
 
+// Done is the number of instructions that were stepped.
+func (st *Stepper) Done() uint64 { return st.Most - st.left }
+
+// skipped is how many of the next instructions are not passed to Each.
+func (st *Stepper) skipped() uint64 {
+	done := st.Done()
+	return max(st.Skip, done) - done
+}
+
 // tell reports the next instruction to Each.
 func (st *Stepper) tell(t *tracee.Thread, regs *ptrace.Registers, again bool, called uint64) {
-	if st.Each == nil {
+	if st.Each == nil || st.skipped() > 0 {
 		return
 	}
 	s := st.threads[t]

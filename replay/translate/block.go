@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"diagnose/image/x86"
@@ -17,6 +18,9 @@ type block struct {
 	free  uint8  // the hardware number of a register that the code does not name: it points to the record
 	reg   x86.Reg
 	next  uint64 // where it continues if the last instruction is no jump
+	// last are the last writes of the registers; repeats: one of its instructions does.
+	last    []write
+	repeats bool
 }
 
 // instruction is an instruction of a block. The stores after it put registers into places of the record.
@@ -72,6 +76,7 @@ func (x *Translator) find(pc uint64) *block {
 			b.reg, b.free = r, r.Encoding()
 		}
 	}
+	b.sumUp()
 	return b
 }
 
@@ -88,6 +93,21 @@ func (b *block) add(inst *x86.Inst) {
 		}
 	}
 	b.code = append(b.code, i)
+}
+
+// sumUp notes what a record as a whole does to the registers.
+func (b *block) sumUp() {
+	var written uint32
+	for k := range slices.Backward(b.code) {
+		i := &b.code[k]
+		b.repeats = b.repeats || i.repeats
+		for _, w := range slices.Backward(i.writes) {
+			if written&(1<<w.reg) == 0 {
+				b.last = append(b.last, w)
+			}
+			written |= 1 << w.reg
+		}
+	}
 }
 
 // names are the general registers that an instruction names or implies, a bit each.

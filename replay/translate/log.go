@@ -12,6 +12,8 @@ type decoder struct {
 	state [16]uint64
 	each  func(*Step)
 	most  uint64
+	// skip is how many of the first instructions count as reported, but are not passed to each.
+	skip uint64
 	// first: the next instruction is the one at which the run began.
 	first              bool
 	executed, reported uint64
@@ -29,12 +31,38 @@ func (d *decoder) all(blocks []*block, data []byte) error {
 			return fmt.Errorf("replay: a log has block %d of %d", id, len(blocks))
 		}
 		b := blocks[id]
-		for k := range b.code {
-			d.one(&b.code[k], data)
+		if n := uint64(len(b.code)); !d.first && !b.repeats && d.reported+n <= min(d.skip, d.most) {
+			d.pass(b, data)
+		} else {
+			for k := range b.code {
+				d.one(&b.code[k], data)
+			}
 		}
 		data = data[b.size:]
 	}
 	return nil
+}
+
+// pass skips the instructions of a complete record, none of which repeats.
+func (d *decoder) pass(b *block, record []byte) {
+	n := uint64(len(b.code))
+	d.executed, d.reported = d.executed+n, d.reported+n
+	for _, w := range b.last {
+		d.state[w.reg] = binary.LittleEndian.Uint64(record[w.at:])
+	}
+	last := b.code[n-1].inst
+	d.jumped(last)
+	d.step.Inst = last
+}
+
+// jumped does to the stack pointer what a call or a return does.
+func (d *decoder) jumped(inst *x86.Inst) {
+	switch inst.Flow {
+	case x86.FlowCall:
+		d.state[x86.RSP] -= wordSize
+	case x86.FlowReturn:
+		d.state[x86.RSP] += dropped(inst)
+	}
 }
 
 // one decodes an instruction of a complete record.
@@ -52,12 +80,7 @@ func (d *decoder) one(i *instruction, record []byte) {
 	for _, w := range i.writes {
 		d.state[w.reg] = binary.LittleEndian.Uint64(record[w.at:])
 	}
-	switch i.inst.Flow {
-	case x86.FlowCall:
-		d.state[x86.RSP] -= wordSize
-	case x86.FlowReturn:
-		d.state[x86.RSP] += dropped(i.inst)
-	}
+	d.jumped(i.inst)
 }
 
 // partly decodes the first n instructions of a block whose record ends early. after are the registers where the thread
@@ -103,6 +126,7 @@ func (d *decoder) repeat(i *instruction, times uint64, after *[16]uint64) {
 // report reports an instruction, before it is executed.
 func (d *decoder) report(i *instruction, holds bool) {
 	d.executed++
+	d.step.Inst = i.inst
 	if d.first {
 		d.first = false
 		return
@@ -110,7 +134,9 @@ func (d *decoder) report(i *instruction, holds bool) {
 	if d.reported >= d.most {
 		return
 	}
-	d.reported++
-	d.step.Inst, d.step.General, d.step.Holds = i.inst, d.state, holds
+	if d.reported++; d.reported <= d.skip {
+		return
+	}
+	d.step.General, d.step.Holds = d.state, holds
 	d.each(&d.step)
 }

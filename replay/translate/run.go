@@ -25,10 +25,19 @@ type Step struct {
 
 // Request says what Run executes.
 type Request struct {
-	// Most bounds the instructions that are reported.
-	Most uint64
+	// Most bounds the instructions that are reported. Skip is how many of the first of these count, but are not passed to Each: that is
+	// many times as fast.
+	Most, Skip uint64
 	// Each is called for each instruction but the first, at which the thread is.
 	Each func(*Step)
+}
+
+// Ran is what Run did.
+type Ran struct {
+	// Executed is the number of instructions; 0: the thread's is not translated.
+	Executed uint64
+	// Last is the address of the last of them.
+	Last uint64
 }
 
 // run is one call of Run.
@@ -44,36 +53,36 @@ type run struct {
 
 // Run executes a stopped thread from the program's address at which it is, up to the first instruction that is not
 // translated, or until so many were reported that the caller has enough. regs are its registers; they become those at the
-// end. The number of executed instructions is 0 if none is translated.
-func (x *Translator) Run(t *tracee.Thread, regs *ptrace.Registers, q Request) (executed uint64, err error) {
+// end.
+func (x *Translator) Run(t *tracee.Thread, regs *ptrace.Registers, q Request) (ran Ran, err error) {
 	if x.process.PID != x.pid || x.process.Protection != nil || !x.process.Started {
-		return 0, nil
+		return ran, nil
 	}
 	if err := x.stopAt(x.process.BreakpointsOf(t.TID)); err != nil {
-		return 0, err
+		return ran, err
 	}
 	if fails, err := x.canFail(t.TID); err != nil || !fails {
-		return 0, err
+		return ran, err
 	}
 	b, err := x.copyFor(t, regs)
 	if err != nil || b == nil {
-		return 0, err
+		return ran, err
 	}
 	r := &run{Translator: x, t: t, regs: regs, Request: q}
-	r.log = decoder{state: tracee.GeneralRegisters(regs), each: q.Each, most: q.Most, first: true}
+	r.log = decoder{state: tracee.GeneralRegisters(regs), each: q.Each, most: q.Most, skip: q.Skip, first: true}
 	for b != nil {
 		if err := r.resume(b); err != nil {
-			return 0, err
+			return ran, err
 		}
 		if r.log.reported >= q.Most || r.stopped || r.interrupted {
 			break
 		}
 		if b, err = x.copyFor(t, regs); err != nil {
-			return 0, err
+			return ran, err
 		}
 	}
 	if err := ptrace.SetRegisters(t.TID, regs); err != nil {
-		return 0, err
+		return ran, err
 	}
 	if r.stopped {
 		err = unix.Tgkill(x.pid, t.TID, unix.SIGSTOP)
@@ -81,7 +90,10 @@ func (x *Translator) Run(t *tracee.Thread, regs *ptrace.Registers, q Request) (e
 	if r.interrupted {
 		err = errors.Join(err, ptrace.Interrupt(t.TID))
 	}
-	return r.log.executed, err
+	if ran.Executed = r.log.executed; ran.Executed > 0 {
+		ran.Last = r.log.step.Inst.PC
+	}
+	return ran, err
 }
 
 // copyFor returns the copy of the code at the thread's pc; nil: it is not translated.
