@@ -116,7 +116,7 @@ type namedBy struct {
 type leadsBy int
 
 const (
-	leadsNowhere leadsBy = iota
+	_ leadsBy = iota // not at all
 	// pointsTo: its value is the object's address.
 	pointsTo
 	// memberPointsTo: so is that of a member of what it points to.
