@@ -11,10 +11,16 @@ import (
 
 // pieces handles a word that several steps made. If they copied it byte by byte from one place, the way continues there.
 func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next flow.Location, at int, more bool) {
-	f.link(Stored, last.At, l)
-	if f.broken(last) {
-		return l, 0, false
+	stores := f.storesOf(l, n)
+	for _, d := range stores {
+		links := slices.Clone(f.way.Links)
+		f.link(Stored, d.At, d.Part)
+		if f.broken(d) {
+			return l, 0, false
+		}
+		f.way.Links = links
 	}
+	f.link(Stored, last.At, l)
 	if at, ok := f.updated(l, n); ok {
 		return l, at + 1, true
 	}
@@ -23,7 +29,7 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 		part, ok := f.copied(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
 		switch {
 		case !ok, i > 0 && !part.follows(&whole, i):
-			f.end(Pieces, last.At)
+			f.end(Pieces, f.firstPart(stores, l, last.At))
 			f.overran(l, f.start)
 			return l, 0, false
 		case i == 0:
@@ -35,6 +41,30 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 	}
 	next.Size = l.Size
 	return next, at, true
+}
+
+// storesOf are the definitions of the bytes that a word has before step n, one for each step, the first in time first: what a loop wrote past
+// the end of an array began there.
+func (f *follower) storesOf(l flow.Location, n int) (list []flow.Definition) {
+	for i := range l.Size {
+		d := f.define(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
+		if d.At >= 0 && !slices.ContainsFunc(list, func(o flow.Definition) bool { return o.At == d.At }) {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, func(a, b flow.Definition) int { return a.At - b.At })
+	return list
+}
+
+// firstPart is the first of the steps that stored a part of a word; last if none is known. Of those that stored all of it, others have
+// overwritten a part.
+func (f *follower) firstPart(stores []flow.Definition, l flow.Location, last int) int {
+	for _, d := range stores {
+		if f.trace.Define(l, d.At+1).Part != l {
+			return d.At
+		}
+	}
+	return last
 }
 
 // updated is the step that stored all of a word, if later stores only put some of its bytes back with bits changed, as those of bit

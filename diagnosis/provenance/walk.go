@@ -289,6 +289,9 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 	}
 	if d.Part.Space == transfer.Memory && !f.trace.Step(d.At).Library {
 		f.link(Stored, d.At, d.Part)
+		if n := len(f.way.Links); n > 0 && f.way.Links[n-1].at == d.At {
+			f.way.Links[n-1].Handed = f.wholeWord(d.Part, d)
+		}
 		f.restored(d)
 	}
 	if f.broken(d) {

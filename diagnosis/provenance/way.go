@@ -34,6 +34,9 @@ type Link struct {
 	// Value is the first 8 bytes of the value, if they are known.
 	Value uint64
 	Known bool
+	// Handed: code of the program's own moved all of the value by one instruction, as a value of its type: it does not put text, or a
+	// part of another value, in its place.
+	Handed bool
 	// Times is how often the instruction made the value of itself, one after the other.
 	Times int
 	// at is the step, and to the memory or register that has the value after it.

@@ -234,8 +234,10 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	case provenance.Unset, provenance.Zeroed, provenance.Initial:
 		return x.site(w.AccessPC)
 	case provenance.Pieces:
-		if len(stores) > 0 {
-			return x.site(stores[0].PC) // whatever is copied there is no value of this word
+		for i := range stores {
+			if !stores[i].Handed {
+				return x.site(stores[i].PC) // whatever is copied there is no value of this word
+			}
 		}
 		return x.site(w.PC)
 	case provenance.Constant:

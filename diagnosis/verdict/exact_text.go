@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"diagnose/diagnosis/provenance"
@@ -32,6 +33,9 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	case provenance.Undecided:
 		return fmt.Sprintf("%s computed a bad value, from which the address of the failing access was made", siteText(root))
 	case provenance.Pieces:
+		if slices.ContainsFunc(w.Links, func(l provenance.Link) bool { return l.Handed }) {
+			return fmt.Sprintf("%s overwrote the memory that %s was copied from, a part at a time", siteText(root), v.name)
+		}
 		return fmt.Sprintf("%s overwrote %s, a part at a time", siteText(root), v.name)
 	case provenance.Overwrote:
 		return fmt.Sprintf("%s overwrote the return address of a function that had not returned", siteText(root))

@@ -23,7 +23,15 @@ func (w *work) memory() error {
 	if w.tracedCauses.decidedBroken() || w.tracedCauses.mistyped() || w.tracedCauses.unpassed() {
 		return nil
 	}
-	victims := w.victims.named()
+	var contradicted []evidence.Cause
+	defer func() { w.conclusion.exclude(contradicted) }()
+	if victims := w.victims.damaged(); len(victims) > 0 {
+		var err error
+		if contradicted, err = w.back(victims, beginning{}); err != nil || len(w.out.Causes) > 0 {
+			return err
+		}
+	}
+	victims := w.victims.failing() // nothing says that the damage has a part in the failure
 	var from beginning
 	if len(victims) == 0 {
 		if from = w.beginnings.first(); from.known() {
@@ -36,7 +44,9 @@ func (w *work) memory() error {
 		}
 		return nil
 	}
-	return w.back(victims, from)
+	more, err := w.back(victims, from)
+	contradicted = append(contradicted, more...)
+	return err
 }
 
 // usedFreed looks at the freed objects that the failing code used. Only an experiment shows
@@ -47,7 +57,8 @@ func (w *work) usedFreed() (proved bool, err error) {
 	if len(uses) == 0 {
 		return false, nil
 	}
-	err = w.back(uses, beginning{})
+	contradicted, err := w.back(uses, beginning{})
+	w.conclusion.exclude(contradicted)
 	for _, c := range w.out.Causes {
 		if c.Proof == evidence.Proved {
 			proved = true
@@ -60,8 +71,8 @@ func (w *work) usedFreed() (proved bool, err error) {
 	return proved, err
 }
 
-// back makes the chains of victims, and keeps the causes that they end at.
-func (w *work) back(victims []victim, from beginning) error {
+// back makes the chains of victims, and keeps the causes that they end at. Those that the experiments contradict are returned.
+func (w *work) back(victims []victim, from beginning) (against []evidence.Cause, err error) {
 	const most = 4 // one defect may damage any number of objects
 	for i, v := range victims {
 		if i == most {
@@ -94,7 +105,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
 			c.end.text, c.end.open = w.progress.ended().Error(), evidence.OpenTime
 		case err != nil:
-			return err
+			return against, err
 		}
 		if c.overtaken != nil && !c.overtaken.damaged() {
 			w.earlyReads.note(c.overtaken.start, c.overtaken.size, c.overtaken.name)
@@ -141,14 +152,13 @@ func (w *work) back(victims []victim, from beginning) error {
 					w.out.Causes = append(w.out.Causes, *found.cause) // where the value was, a trace has shown
 					continue
 				}
-				w.out.Excluded = append(w.out.Excluded, evidence.Fact{Name: cause.Variable,
-					Text: cause.Summary + ": without that the failing instruction gets the same value, and fails"})
+				against = append(against, *cause)
 				continue
 			}
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
 	}
-	return nil
+	return against, nil
 }
 
 // earlyReads is memory of which bad values were read before something was stored there.
@@ -209,6 +219,19 @@ func contradicted(cause *evidence.Cause) bool {
 		}
 	}
 	return changes > 0
+}
+
+// exclude tells of causes that the experiments contradict, unless the same line is a cause after all, by other bytes that it stored.
+func (k *conclusion) exclude(contradicted []evidence.Cause) {
+	for i := range contradicted {
+		c := &contradicted[i]
+		if !slices.ContainsFunc(k.out.Causes, func(o evidence.Cause) bool {
+			return o.Site != nil && c.Site != nil && o.Site.File == c.Site.File && o.Site.Line == c.Site.Line
+		}) {
+			k.out.Excluded = append(k.out.Excluded, evidence.Fact{Name: c.Variable,
+				Text: c.Summary + ": without that the failing instruction gets the same value, and fails"})
+		}
+	}
 }
 
 // known reports whether the same code is the cause of other damage already.

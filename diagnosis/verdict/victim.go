@@ -57,9 +57,8 @@ type victimSearch struct {
 	exact    *exact
 }
 
-// named are what a case names, the strongest first.
-func (s *victimSearch) named() []victim {
-	var list []victim
+// damaged is memory that a case shows to be damaged, the strongest first.
+func (s *victimSearch) damaged() (list []victim) {
 	for i := range s.in.Case.Findings {
 		f := &s.in.Case.Findings[i]
 		kind, ok := findingKinds[f.Kind]
@@ -74,9 +73,11 @@ func (s *victimSearch) named() []victim {
 			list = append(list, victim{kind: kind, name: "the stack guard", start: f.Addr, size: wordSize, makes: storing(stackGuard(s.in.Process)), finding: f})
 		}
 	}
-	if len(list) > 0 {
-		return list
-	}
+	return list
+}
+
+// failing is where the failing code had its bad value from.
+func (s *victimSearch) failing() []victim {
 	c := s.returnAddress()
 	if o := readOutside(s.in.Case, s.in.Blame); c == nil && o != nil {
 		c = &victim{kind: evidence.CauseBadValue, name: o.Array, outside: o}
@@ -90,10 +91,10 @@ func (s *victimSearch) named() []victim {
 	if c == nil {
 		c = s.convertedText()
 	}
-	if c != nil {
-		list = append(list, *c)
+	if c == nil {
+		return nil
 	}
-	return list
+	return []victim{*c}
 }
 
 // onlyUsed reports whether a finding is that the failing code used a freed object,
