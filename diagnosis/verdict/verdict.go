@@ -230,8 +230,6 @@ type work struct {
 	scope        *scope
 	earlyReads   *earlyReads
 	heap         *heapTargets
-	// inputs are shared by all copies of the work.
-	inputs inputs
-	// exact follows values through the failing run, and is shared by all copies of the work.
-	exact *exact
+	inputs       inputs
+	exact        *exact
 }
