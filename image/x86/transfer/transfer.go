@@ -88,6 +88,9 @@ func (b *builder) compute() {
 			continue
 		}
 		b.result(n, b.sources)
+		if p := b.places[n]; p.Space == Mask && strings.HasPrefix(b.inst.Op, "vp2intersect") { // SDM: it writes a pair of masks, with an even number and the next
+			b.add(Transfer{To: Place{Mask, p.Num ^ 1, 0, 8}, From: b.sources})
+		}
 	}
 	if strings.HasSuffix(b.inst.Op, "strm") { // the mask is in xmm0
 		b.add(Transfer{To: Place{Vector, 0, 0, 16}, From: b.sources})
