@@ -76,10 +76,20 @@ func TestLeave(t *testing.T) {
 			}
 			if err := s.Do(func(d *replay.DebugStop) error {
 				c, err := d.Compare()
-				if err == nil && !c.Identical() {
+				if err != nil {
+					return err
+				}
+				// How far the thread came that counts without an event is not in the recording.
+				turns, counts := symbol(t, core, "turns"), uint64(0)
+				for _, x := range c.Differences {
+					if x.Addr >= turns && x.Addr < turns+4 {
+						counts = 1
+					}
+				}
+				if c.Ranges != counts || c.Registers+c.Mappings > 0 {
 					t.Errorf("the end differs: %+v", c)
 				}
-				return err
+				return nil
 			}); err != nil {
 				t.Error(err)
 			}

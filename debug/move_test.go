@@ -252,6 +252,7 @@ func wander(t *testing.T, after time.Duration) {
 
 // All stores to a word are found where a preemption of the recording is counted at their instruction.
 func TestWatchAtPreemption(t *testing.T) {
+	debugtest.NeedsWatches(t)
 	rec := recorded(t, "total.c", "-O0")
 	core, err := image.OpenCore(filepath.Join(rec.Dir, record.CoreName), image.Options{})
 	if err != nil {

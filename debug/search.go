@@ -39,6 +39,11 @@ func haltOf(stop *Stop) halt {
 }
 
 func (r *search) run() error {
+	if len(r.halts.Watches) > 0 {
+		if err := replay.WatchesWork(); err != nil {
+			return err
+		}
+	}
 	events, err := r.s.signalEvents(r.halts.Signals)
 	if err != nil {
 		return err

@@ -327,7 +327,7 @@ type Write struct {
 }
 
 // LastWrite returns the last store to words before the position. The session stays where it is. ErrBegin: there is none.
-// Stores of the kernel are not seen.
+// Stores of the kernel are not seen. The error is a *replay.UnsupportedError where the machine cannot stop at accesses.
 func (s *Session) LastWrite(words []replay.Watch) (*Write, error) {
 	if s.Left() != nil {
 		return nil, ErrLeft

@@ -111,9 +111,6 @@ func (s monitor) whoWrote(arguments []string) error {
 	if list == nil {
 		return fmt.Errorf("%d bytes at %#x are more than the debug registers can watch", size, addr)
 	}
-	if err := replay.WatchesWork(); err != nil {
-		return err
-	}
 	w, err := s.Session.LastWrite(list)
 	switch {
 	case errors.Is(err, debug.ErrLeft):

@@ -8,11 +8,13 @@ import (
 
 	"diagnose/diagnosis/driver"
 	"diagnose/internal/causetest"
+	"diagnose/internal/crashtest"
 	"diagnose/replay"
 )
 
 // TestSameFromCheckpoints makes diagnoses with and without checkpoints: the cases are the same, but for times.
 func TestSameFromCheckpoints(t *testing.T) {
+	crashtest.TracesAccesses(t) // a pass with protected pages begins at no checkpoint
 	programs := []string{"heap_loop.c", "got_null_deep.c", "bank_transfer.c", "lock_order.c", "handled_session.c", "uaf_threads.c", "exit_turnstile.c"}
 	tried, continued := 0, 0
 	for _, c := range causetest.Cases(t, "../../internal/testdata/cause") {
