@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"diagnose/internal/crashtest"
 	"diagnose/internal/recordtest"
 	"diagnose/replay"
 	"diagnose/replay/learn"
@@ -66,6 +67,7 @@ func learned(rec *record.Recording) (n int) {
 
 // TestLearning records a queue whose order nothing has, learns from the replay, and expects identical replays of new recordings.
 func TestLearning(t *testing.T) {
+	crashtest.TracesAccesses(t)
 	for _, how := range []struct {
 		name  string
 		clang bool
