@@ -130,10 +130,11 @@ func (w waitReader) namedBy(v *frameVariable, addr evidence.Addr) namedBy {
 	if v.Type == nil || v.Type.Kind() != debuginfo.KindPointer && !v.Type.Reference() {
 		return namedBy{}
 	}
-	to, known := w.pointer(v)
+	word, known := value.Number(v.frame, v.Variable)
 	if !known {
 		return namedBy{}
 	}
+	to := evidence.Addr(word)
 	arrow, star := "->", "*"
 	if v.Type.Reference() {
 		arrow, star = ".", ""
@@ -178,17 +179,4 @@ func (w waitReader) memberPointing(t debuginfo.Type, at, addr evidence.Addr) str
 		}
 	}
 	return ""
-}
-
-// pointer is the value of a pointer variable.
-func (w waitReader) pointer(v *frameVariable) (to evidence.Addr, known bool) {
-	switch {
-	case v.at.InRegister:
-		word, known := v.frame.Registers.Get(v.at.Register)
-		return evidence.Addr(word), known
-	case v.at.InMemory:
-		word, err := image.Uint64(w.process, v.at.Addr)
-		return evidence.Addr(word), err == nil
-	}
-	return 0, false
 }
