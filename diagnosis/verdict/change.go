@@ -161,7 +161,7 @@ func (ce *chainExperiments) changes() []change {
 		switch {
 		case l.returned != nil:
 			list = append(list, ce.replaced(l.returned)...)
-		case ce.chain.victim.damaged() && i > 0: // what came behind the damage
+		case ce.chain.victim.damaged() && i > 0: // what was stored after the damage
 		case l.idle || l.inner || l.access.By == evidence.ByHeap:
 		case ce.firstValue(l):
 			list = append(list, ce.otherStored(l)...)

@@ -14,6 +14,8 @@ type conclusion struct {
 	// asides are uses of freed objects of which it is not known that they have to do with the
 	// failure.
 	asides []evidence.Cause
+	// contradicted are those that every experiment speaks against.
+	contradicted []evidence.Cause
 }
 
 // rank puts causes that experiments proved first. Of equals, where a bad value

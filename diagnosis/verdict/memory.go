@@ -17,17 +17,15 @@ import (
 
 // memory goes back from the memory that the case names to who stored there.
 func (w *work) memory() error {
+	defer w.conclusion.exclude()
 	if proved, err := w.usedFreed(); proved || err != nil {
 		return err
 	}
 	if w.tracedCauses.decidedBroken() || w.tracedCauses.mistyped() || w.tracedCauses.unpassed() {
 		return nil
 	}
-	var contradicted []evidence.Cause
-	defer func() { w.conclusion.exclude(contradicted) }()
-	if victims := w.victims.damaged(); len(victims) > 0 {
-		var err error
-		if contradicted, err = w.back(victims, beginning{}); err != nil || len(w.out.Causes) > 0 {
+	if damaged := w.victims.damaged(); len(damaged) > 0 {
+		if err := w.back(damaged, beginning{}); err != nil || len(w.out.Causes) > 0 {
 			return err
 		}
 	}
@@ -44,9 +42,7 @@ func (w *work) memory() error {
 		}
 		return nil
 	}
-	more, err := w.back(victims, from)
-	contradicted = append(contradicted, more...)
-	return err
+	return w.back(victims, from)
 }
 
 // usedFreed looks at the freed objects that the failing code used. Only an experiment shows
@@ -57,8 +53,7 @@ func (w *work) usedFreed() (proved bool, err error) {
 	if len(uses) == 0 {
 		return false, nil
 	}
-	contradicted, err := w.back(uses, beginning{})
-	w.conclusion.exclude(contradicted)
+	err = w.back(uses, beginning{})
 	for _, c := range w.out.Causes {
 		if c.Proof == evidence.Proved {
 			proved = true
@@ -71,8 +66,8 @@ func (w *work) usedFreed() (proved bool, err error) {
 	return proved, err
 }
 
-// back makes the chains of victims, and keeps the causes that they end at. Those that the experiments contradict are returned.
-func (w *work) back(victims []victim, from beginning) (against []evidence.Cause, err error) {
+// back makes the chains of victims, and keeps the causes that they end at.
+func (w *work) back(victims []victim, from beginning) error {
 	const most = 4 // one defect may damage any number of objects
 	for i, v := range victims {
 		if i == most {
@@ -105,7 +100,7 @@ func (w *work) back(victims []victim, from beginning) (against []evidence.Cause,
 		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
 			c.end.text, c.end.open = w.progress.ended().Error(), evidence.OpenTime
 		case err != nil:
-			return against, err
+			return err
 		}
 		if c.overtaken != nil && !c.overtaken.damaged() {
 			w.earlyReads.note(c.overtaken.start, c.overtaken.size, c.overtaken.name)
@@ -152,13 +147,13 @@ func (w *work) back(victims []victim, from beginning) (against []evidence.Cause,
 					w.out.Causes = append(w.out.Causes, *found.cause) // where the value was, a trace has shown
 					continue
 				}
-				against = append(against, *cause)
+				w.conclusion.contradicted = append(w.conclusion.contradicted, *cause)
 				continue
 			}
 			w.out.Causes = append(w.out.Causes, *cause)
 		}
 	}
-	return against, nil
+	return nil
 }
 
 // earlyReads is memory of which bad values were read before something was stored there.
@@ -221,10 +216,10 @@ func contradicted(cause *evidence.Cause) bool {
 	return changes > 0
 }
 
-// exclude tells of causes that the experiments contradict, unless the same line is a cause after all, by other bytes that it stored.
-func (k *conclusion) exclude(contradicted []evidence.Cause) {
-	for i := range contradicted {
-		c := &contradicted[i]
+// exclude tells of the causes that the experiments contradict, unless the same line is a cause after all, by other bytes that it stored.
+func (k *conclusion) exclude() {
+	for i := range k.contradicted {
+		c := &k.contradicted[i]
 		if !slices.ContainsFunc(k.out.Causes, func(o evidence.Cause) bool {
 			return o.Site != nil && c.Site != nil && o.Site.File == c.Site.File && o.Site.Line == c.Site.Line
 		}) {

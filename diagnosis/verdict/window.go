@@ -67,9 +67,16 @@ func (x *exact) again(ctx context.Context, opts image.Options, say func(string, 
 	if x.trace == nil || from.Ordinal < x.tooLong {
 		return false, nil
 	}
-	err = x.tracing(ctx, opts, say, func(t *tracing) error {
+	return x.retrace(ctx, opts, say, func(t *tracing) (bool, error) {
 		windows := map[uint32]replay.StepWindow{from.Thread: {From: from.Ordinal, To: untilEnd, PC: from.PC, Count: from.Count}}
-		made, err = t.try(windows, t.more())
+		return t.try(windows, t.more())
+	})
+}
+
+// retrace has another trace made in place of the one that is there, and forgets what that said.
+func (x *exact) retrace(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) (made bool, err error)) (made bool, err error) {
+	err = x.tracing(ctx, opts, say, func(t *tracing) error {
+		made, err = do(t)
 		return err
 	})
 	if made {
@@ -153,14 +160,7 @@ func (x *exact) earlier(ctx context.Context, opts image.Options, say func(string
 	if x.larger = nil; x.trace == nil || x.whole || from == nil {
 		return false, nil
 	}
-	err = x.tracing(ctx, opts, say, func(t *tracing) error {
-		made, err = t.tail(from.windows)
-		return err
-	})
-	if made {
-		x.decided, x.reaching = nil, nil
-	}
-	return made, err
+	return x.retrace(ctx, opts, say, func(t *tracing) (bool, error) { return t.tail(from.windows) })
 }
 
 // tail makes the trace of the last instructions of windows that have too many. A replay counts them first, as without a counter of the
@@ -179,12 +179,7 @@ func (t *tracing) tail(windows map[uint32]replay.StepWindow) (made bool, err err
 	}
 	const differs = 1000 // where a replay stops threads makes a small difference
 	q.Skip, q.Most = n-min(n, mostFollowed-differs), mostFollowed
-	trace, err := flow.Record(t.ctx, t.rec, q)
-	if err != nil || trace.Cut {
-		return false, err
-	}
-	t.trace = trace
-	return true, nil
+	return t.follow(q)
 }
 
 // more is how many instructions the next larger trace may have.
@@ -197,11 +192,17 @@ func (t *tracing) more() uint64 {
 func (t *tracing) try(windows map[uint32]replay.StepWindow, most uint64) (fits bool, err error) {
 	q := t.request
 	q.Windows, q.Most = windows, most
+	fits, err = t.follow(q)
+	if window, ok := windows[t.failing()]; ok && err == nil && !fits {
+		t.tooLong = max(t.tooLong, window.From)
+	}
+	return fits, err
+}
+
+// follow makes the trace that is asked for, unless it has too many instructions.
+func (t *tracing) follow(q flow.Request) (fits bool, err error) {
 	trace, err := flow.Record(t.ctx, t.rec, q)
 	if err != nil || trace.Cut {
-		if window, ok := windows[t.failing()]; ok && err == nil {
-			t.tooLong = max(t.tooLong, window.From)
-		}
 		return false, err
 	}
 	t.trace = trace
