@@ -9,6 +9,7 @@ import (
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/replay"
+	"diagnose/replay/ptrace"
 	"diagnose/watchtrace"
 )
 
@@ -34,7 +35,8 @@ func TestVisitFromCheckpoints(t *testing.T) {
 			continued += kept.Counts().Continued
 		})
 	}
-	if continued < 4 {
+	// Replays that trace accesses by protected pages begin at the start.
+	if ptrace.DebugRegistersFire() == nil && continued < 4 {
 		t.Errorf("%d replays began at a checkpoint", continued)
 	}
 }
