@@ -3,6 +3,7 @@ package sites
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -90,6 +91,13 @@ func (p *Patches) Add(tid int, memory *ptrace.Memory, list []record.Mapping, how
 					continue // it holds for the whole process
 				}
 				p.counterTraps = true
+				switch err := ptrace.CounterTraps(); {
+				case errors.Is(err, ptrace.ErrCounterDoesNotTrap):
+					limits = append(limits, eventlog.Limit{Kind: "counter",
+						Text: fmt.Sprintf("%s may read the time-stamp counter where no jump fits, at %#x for example: such reads are not recorded, since %v", m.Path, found[i].At, err)})
+				case err != nil:
+					return limits, err
+				}
 			}
 			if err := binary.Write(&table, binary.LittleEndian, &found[i]); err != nil {
 				return limits, err
