@@ -447,7 +447,7 @@ func TestProgramSite(t *testing.T) {
 		frames := stack(functions...)
 		wrappers := make([]bool, len(frames))
 		for i := range frames {
-			wrappers[i] = allocatorName.MatchString(frames[i].Site.Function)
+			wrappers[i] = image.NamedAsAllocator(frames[i].Site.Function)
 		}
 		if got := programSite(frames, wrappers); got == nil || got.Function != want {
 			t.Errorf("%v: got %+v, want %s", functions, got, want)

@@ -106,7 +106,7 @@ func (h *Heap) ReadErrors() (err error) {
 
 // call returns which thread made a call, and from where; nil if nothing is
 // known.
-func (h *Heap) call(c agent.Call, does purpose) *evidence.HeapCall {
+func (h *Heap) call(c agent.Call, does image.HeapPurpose) *evidence.HeapCall {
 	if !c.Known() {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (h *Heap) call(c agent.Call, does purpose) *evidence.HeapCall {
 
 // fillStack names return addresses. The agent's own frames, the innermost
 // ones, are left out.
-func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr, does purpose) {
+func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr, does image.HeapPurpose) {
 	for len(pcs) > 0 && h.library != nil && h.library.Contains(image.ReturnAddress.Address(pcs[0])) {
 		pcs = pcs[1:]
 	}
@@ -133,7 +133,7 @@ func (h *Heap) fillStack(c *evidence.HeapCall, pcs []evidence.Addr, does purpose
 		chain := h.process.Symbolize(pc, image.ReturnAddress)
 		wraps := make([]bool, len(chain))
 		if !found {
-			wraps = h.wraps(pc, chain, does)
+			wraps = image.WrapsHeap(h.process, pc, image.ReturnAddress, chain, does)
 		}
 		wrappers = append(wrappers, wraps...)
 		for i, s := range chain {
@@ -209,9 +209,9 @@ func (h *Heap) Object(o *agent.Object) *evidence.HeapObject {
 		return nil
 	}
 	out := &evidence.HeapObject{Addr: o.Addr, Size: o.Size, Slot: o.Slot, SlotEnd: o.SlotEnd, State: o.State.Evidence(),
-		API: o.API.String(), Allocated: h.call(o.Allocated, makes)}
+		API: o.API.String(), Allocated: h.call(o.Allocated, image.MakesMemory)}
 	if o.State != agent.Live {
-		out.Freed = h.call(o.Freed, frees)
+		out.Freed = h.call(o.Freed, image.FreesMemory)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/wording"
 )
 
@@ -35,7 +36,7 @@ func (c *collection) addOutOfMemory(failure *evidence.Failure, tid int) error {
 	use, limits, err := c.heap.MemoryUse()
 	c.limits = append(c.limits, limits...)
 	f := &heapFinding{ready: true, rank: rankFailure}
-	f.Kind, f.Proof, f.Call = evidence.FindingOutOfMemory, evidence.FromCore, c.heap.call(failed.By, makes)
+	f.Kind, f.Proof, f.Call = evidence.FindingOutOfMemory, evidence.FromCore, c.heap.call(failed.By, image.MakesMemory)
 	size := fmt.Sprintf("an allocation of %s", wording.Count(failed.Size, "byte"))
 	if failed.Size == math.MaxUint64 {
 		size = "an allocation of more bytes than a number holds"

@@ -7,6 +7,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/wording"
 )
 
@@ -130,7 +131,7 @@ func (h *Heap) errorFinding(e *agent.Error) (evidence.Finding, judgement, error)
 	err := h.findFrees(o)
 	f := evidence.Finding{Addr: e.Pointer, Object: h.Object(o), Proof: evidence.FromCore}
 	f.Call = &evidence.HeapCall{Stack: evidence.Stack{Frames: []evidence.Frame{}}, Thread: h.thread(e.Thread)}
-	h.fillStack(f.Call, e.Stack, frees)
+	h.fillStack(f.Call, e.Stack, image.FreesMemory)
 	f.Site = f.Call.Site
 	if ref := h.threadRef(e.TID); ref != nil && (f.Call.Thread == nil || !f.Call.Thread.Ended) {
 		f.Threads = []evidence.ThreadRef{*ref}

@@ -8,6 +8,7 @@ import (
 
 	"diagnose/agent"
 	"diagnose/evidence"
+	"diagnose/image"
 	"diagnose/internal/wording"
 )
 
@@ -81,7 +82,7 @@ func (s *Summary) ListSites() error {
 	for _, g := range groups {
 		site := evidence.HeapSite{LiveObjects: g.Live, LiveBytes: g.LiveBytes, Quarantined: g.Quarantined + g.Reusable,
 			QuarantinedBytes: freedBytes(g), Largest: g.Largest}
-		if call := s.heap.call(g.Call, makes); call != nil {
+		if call := s.heap.call(g.Call, image.MakesMemory); call != nil {
 			site.Allocated = *call
 		} else {
 			site.Allocated.Stack.Frames = []evidence.Frame{}

@@ -410,9 +410,9 @@ func (ac *account) freedCause() *evidence.Cause {
 	if out.Variable == "" {
 		out.Variable = ac.chain.victim.name
 	}
-	again := "uses"
+	still, again := "still uses", "uses it"
 	if ac.chain.victim.kind == evidence.CauseDoubleFree {
-		again = "frees"
+		still, again = "frees again", "frees it again"
 	}
 	out.Invalidated = ac.invalidation(out.Site)
 	out.Summary = fmt.Sprintf("%s freed the object of %s", ac.freedText(), sizeText(f.Object))
@@ -420,25 +420,25 @@ func (ac *account) freedCause() *evidence.Cause {
 		out.Summary = ac.invalidatedText(i)
 	}
 	s, known := ac.chain.Case.Failure.Site, evidence.FromCore
-	if ac.chain.victim.use && f.Site != nil {
+	if f.Site != nil && (ac.chain.victim.use || ac.chain.victim.kind == evidence.CauseDoubleFree) {
 		s, known = f.Site, f.Proof
 	}
 	if s != nil {
-		out.Summary += fmt.Sprintf(", which %s still %s", siteText(s), again)
+		out.Summary += fmt.Sprintf(", which %s %s", siteText(s), still)
 	}
 	out.Story = []evidence.CauseStep{{Text: "the object was freed", Access: &ac.chain.made.seen, Proof: evidence.Replayed}}
 	if out.Invalidated != nil {
 		out.Story = append(out.Story, ac.containerSteps()...)
 	}
 	if s != nil {
-		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again + " it", Site: s, Proof: known})
+		out.Story = append(out.Story, evidence.CauseStep{Text: siteText(s) + " " + again, Site: s, Proof: known})
 	}
 	return out
 }
 
 // freedAt is where the victim's object was freed; nil if that is not known.
 func (ac *account) freedAt() *evidence.Site {
-	return freedAt(ac.chain.victim.finding.Object, ac.chain.made.seen.Site)
+	return freedAt(ac.chain.Process, ac.chain.victim.finding.Object, ac.chain.made.seen.Site)
 }
 
 // freedText is that place in words.

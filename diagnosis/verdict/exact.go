@@ -227,7 +227,7 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	case provenance.Outside:
 		return x.site(w.AccessPC)
 	case provenance.Freed:
-		return freedAt(x.objectOf(w), x.site(w.PC))
+		return freedAt(x.process, x.objectOf(w), x.site(w.PC))
 	case provenance.Returned, provenance.Input, provenance.Tested, provenance.Made, provenance.Loop, provenance.Overwrote, provenance.Left, provenance.Undecided,
 		provenance.Reused:
 		return x.site(w.PC)
@@ -259,13 +259,23 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 }
 
 // freedAt is where an object was freed whose call of free was made at a place of the program. The heap passes over the program's own
-// functions around free, if its stack has them: a tail call leaves none.
-func freedAt(o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
+// functions around free. A tail call leaves no frame: such a function is passed over here, and another one is the place.
+func freedAt(p *image.Process, o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
 	if own == nil || o == nil || o.Freed == nil || o.Freed.Site == nil {
 		return own
 	}
 	for i := range o.Freed.Stack.Frames {
 		if f := &o.Freed.Stack.Frames[i].Site; f.Function == own.Function && f.Line == own.Line {
+			return o.Freed.Site
+		}
+	}
+	if p == nil {
+		return own
+	}
+	chain := p.Symbolize(own.PC, image.AtInstruction)
+	wraps := image.WrapsHeap(p, own.PC, image.AtInstruction, chain, image.FreesMemory)
+	for i := range chain {
+		if chain[i].Site.Function == own.Function && wraps[i] {
 			return o.Freed.Site
 		}
 	}

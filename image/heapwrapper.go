@@ -1,10 +1,9 @@
-package heapjudge
+package image
 
 import (
 	"regexp"
 
 	"diagnose/evidence"
-	"diagnose/image"
 	"diagnose/image/debuginfo"
 )
 
@@ -13,23 +12,29 @@ import (
 // that make or free one kind of object, such as session_alloc and session_free.
 var allocatorName = regexp.MustCompile(`(?i)((m|c|re|z)alloc(0|n|array)?|strn?dup)_*$|^[a-z]_alloc$|^x[a-z]*alloc$|^[a-z]{0,2}_?free_*$|mem_?free$`)
 
-// purpose is what a call of the heap is made for.
-type purpose uint8
+// HeapPurpose is what a call of the heap is made for.
+type HeapPurpose uint8
 
+// The purposes: a call makes memory, or it frees memory.
 const (
-	makes purpose = iota
-	frees
+	MakesMemory HeapPurpose = iota
+	FreesMemory
 )
 
-// wraps reports whether a call at an address is in a function around malloc or free, at each level of the inline chain. A function that
+// NamedAsAllocator reports whether a function is called as programs call their own functions around malloc and free.
+func NamedAsAllocator(function string) bool {
+	return allocatorName.MatchString(CanonicalName(function))
+}
+
+// WrapsHeap reports whether code is in a function around malloc or free, at each level of chain, its inline chain. A function that
 // returns void * makes memory for others, whatever its name is, and one that gets void * and returns nothing or void * frees it. Where
-// there is no DWARF, its name decides.
-func (h *Heap) wraps(pc evidence.Addr, chain []image.SymbolizedCall, does purpose) []bool {
+// there is no DWARF, its name decides. is says how pc is to be understood.
+func WrapsHeap(p *Process, pc evidence.Addr, is Lookup, chain []SymbolizedCall, does HeapPurpose) []bool {
 	out := make([]bool, len(chain))
 	for i := range chain {
-		out[i] = allocatorName.MatchString(image.CanonicalName(chain[i].Site.Function))
+		out[i] = NamedAsAllocator(chain[i].Site.Function)
 	}
-	m := h.process.ModuleAt(pc)
+	m := p.ModuleAt(pc)
 	if m == nil {
 		return out
 	}
@@ -37,7 +42,7 @@ func (h *Heap) wraps(pc evidence.Addr, chain []image.SymbolizedCall, does purpos
 	if err != nil || info == nil {
 		return out
 	}
-	calls, err := info.CallsAt(m.LinkAddr(image.ReturnAddress.Address(pc)))
+	calls, err := info.CallsAt(m.LinkAddr(is.Address(pc)))
 	if err != nil || len(calls) != len(chain) {
 		return out
 	}
@@ -50,12 +55,12 @@ func (h *Heap) wraps(pc evidence.Addr, chain []image.SymbolizedCall, does purpos
 }
 
 // generic reports whether a function makes or frees memory of any kind.
-func generic(f *debuginfo.Function, does purpose) bool {
+func generic(f *debuginfo.Function, does HeapPurpose) bool {
 	result, parameters, err := f.Signature()
 	switch {
 	case err != nil:
 		return false
-	case does == makes:
+	case does == MakesMemory:
 		return anyPointer(result)
 	case result != nil && !anyPointer(result):
 		return false
