@@ -332,6 +332,16 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 		inner.follow(flow.Register(thread, m.Index, 8), n)
 		return inner.way
 	}
+	if m.Index.General() && m.Base.General() && m.Scale == 1 && inside(f.trace.Register(n, m.Index)) {
+		inner.link(Offset, n, flow.Register(thread, m.Base, 8))
+		inner.follow(flow.Register(thread, m.Base, 8), n)
+		return inner.way
+	}
+	if m.Index.General() && !m.Base.General() { // the object's address is in the instruction
+		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
+		inner.follow(flow.Register(thread, m.Index, 8), n)
+		return inner.way
+	}
 	// Go back along the pointer to the addition that made it leave.
 	l := flow.Register(thread, m.Base, 8)
 	for range mostSteps {

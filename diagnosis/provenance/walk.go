@@ -269,6 +269,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 			f.way.Value = &v
 		}
 		f.end(Initial, -1)
+		f.chosen(d.Part, used)
 		return l, 0, false
 	case flow.Input:
 		f.end(Input, d.At)
@@ -301,6 +302,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 	case d.Kind == flow.Constant && d.Call == "calloc":
 		f.way.AccessPC = f.ownPlace(used)
 		f.end(Zeroed, d.At)
+		f.chosen(d.Part, used)
 		return l, 0, false
 	case d.Kind == flow.Constant:
 		if v, known := immediate(f.trace.Step(d.At).Inst, d.Part.Size); known {
@@ -401,16 +403,6 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 	}
 	f.unsetBy(d, used)
 	return true
-}
-
-// unsetBy ends the way at memory that has had no value since a step, and that another one read.
-func (f *follower) unsetBy(d flow.Definition, used int) {
-	f.way.AccessPC = f.ownPlace(used)
-	f.way.Part = useSearch{f}.name(d.Part, used)
-	f.end(Unset, d.At)
-	if d.Kind == flow.Freed {
-		f.way.End = Freed
-	}
 }
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.

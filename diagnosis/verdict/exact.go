@@ -585,6 +585,21 @@ func (f *followed) at(cause *evidence.Cause) bool {
 	return cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line
 }
 
+// chosen adds to the story of a value that nobody stored the way of the offset by which the code chose it, if it chose it among others that have
+// been stored.
+func (x *exact) chosen(v *victim, cause *evidence.Cause) {
+	if cause.Basis != evidence.BasisInitial && cause.Kind != evidence.CauseUninitialised {
+		return
+	}
+	way := x.follow(v)
+	if way == nil || way.Led == nil || way.End != provenance.Initial && way.End != provenance.Zeroed {
+		return
+	}
+	if read := x.site(way.AccessPC); read != nil && cause.Site != nil && read.Function == cause.Site.Function && read.Line == cause.Site.Line {
+		cause.Story = append(x.offsetStory(way.Led), cause.Story...)
+	}
+}
+
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
 // the way that an experiment proved, has experiments; but where the way ends at an access that broke a rule, that is the cause. What was overwritten by another thing has another place only if an experiment
 // proved it; and where the way ends at a library's result, the search may have followed what the library made it of.
@@ -608,8 +623,8 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	default:
 		return f.cause
 	}
-	if led := f.way.Led; led != nil && led.End != provenance.Undecided {
-		cause.Story = append(f.exact.story(led), cause.Story...) // what led it outside
+	if led := f.way.Led; led != nil && (led.End != provenance.Undecided || f.way.End == provenance.Unset) {
+		cause.Story = append(f.exact.offsetStory(led), cause.Story...) // what led there
 	}
 	return cause
 }

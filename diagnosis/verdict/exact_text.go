@@ -150,7 +150,7 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 			siteText(x.site(z.PC)), wording.Count(uint64(z.Bytes), "byte"), z.Whole, z.Kept), x.site(z.PC))
 	}
 	if w.Led != nil {
-		steps = append(steps, x.story(w.Led)...)
+		steps = append(steps, x.offsetStory(w.Led)...)
 	}
 	links := w.Links
 	if len(links) > mostTold {
@@ -165,6 +165,29 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		add(siteText(s)+" uses it", s)
 	}
 	return steps
+}
+
+// offsetStory is the story of an offset, with where it began.
+func (x *exact) offsetStory(w *provenance.Way) []evidence.CauseStep {
+	story := x.story(w)
+	s := x.site(w.PC)
+	if s == nil {
+		return story
+	}
+	text := ""
+	switch v, known := constantOf(w); {
+	case known:
+		text = " made " + valueText(v) + " of a constant"
+	case w.End == provenance.Constant:
+		text = " has it as a constant"
+	case w.End == provenance.Undecided && w.Call != "":
+		text = " got it from " + libraryName(w.Call)
+	case w.End == provenance.Undecided:
+		text = " made it of several values"
+	default:
+		return story
+	}
+	return append([]evidence.CauseStep{x.step(siteText(s)+text, s)}, story...)
 }
 
 // step is a sentence about a place, with its source.

@@ -115,6 +115,7 @@ func (w *work) back(victims []victim, from beginning) error {
 				w.out.Causes = append(w.out.Causes, *lead)
 				continue
 			}
+			w.exact.chosen(&v, cause)
 		}
 		if found != nil && (cause == nil || c.printed() && found.at(cause)) { // a text that is not printed proves nothing about its number
 			if cause = nil; !w.conclusion.known(found.cause) {
