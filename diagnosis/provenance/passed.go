@@ -49,3 +49,27 @@ func (u useSearch) passedIn(l flow.Location, n, call int) (x86.Reg, bool) {
 	}
 	return 0, false
 }
+
+// throughCalls adds links for the calls that handed a register over which step n uses, and which d gave its value before them.
+func (f *follower) throughCalls(l flow.Location, n int, d flow.Definition) {
+	const mostSteps = 4096
+	if l.Space != transfer.General || !slices.Contains(x86.ArgumentRegisters[:], x86.Reg(l.Num)) || d.At < 0 {
+		return
+	}
+	const address = 8 // bytes of a return address
+	sp := f.trace.Register(n, x86.RSP)
+	at := f.trace.Previous(n)
+	for range mostSteps {
+		if at <= d.At {
+			return
+		}
+		if s := f.trace.Step(at); s.Inst != nil && !s.Library && s.Inst.Flow == x86.FlowCall && f.trace.Register(at, x86.RSP) >= sp+address {
+			if k := len(f.way.Links) - 1; k >= 0 && f.way.Links[k].at == n && f.way.Links[k].Kind == Stored {
+				f.way.Links[k].Spilled = true
+			}
+			f.link(Passed, at, l)
+			sp = f.trace.Register(at, x86.RSP)
+		}
+		at = f.trace.Previous(at)
+	}
+}

@@ -235,6 +235,7 @@ func (f *follower) follow(l flow.Location, n int) {
 		if f.wholeWord(l, d) {
 			f.pieced = 0
 		}
+		f.throughCalls(l, n, d)
 		if d.Part != l {
 			f.bits = allBits
 		}

@@ -24,6 +24,8 @@ const (
 	Bound
 	// Again: it accessed memory outside of the object at which the way ends, as another access had before.
 	Again
+	// Passed: a call handed the value over in a register.
+	Passed
 )
 
 // Link is a notable step of the way.
@@ -37,6 +39,8 @@ type Link struct {
 	// Handed: code of the program's own moved all of the value by one instruction, as a value of its type: it does not put text, or a
 	// part of another value, in its place.
 	Handed bool
+	// Spilled: a function kept what a call had passed to it, which is the next link.
+	Spilled bool
 	// Times is how often the instruction made the value of itself, one after the other.
 	Times int
 	// at is the step, and to the memory or register that has the value after it.

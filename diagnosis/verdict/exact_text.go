@@ -152,7 +152,7 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 	if w.Led != nil {
 		steps = append(steps, x.offsetStory(w.Led)...)
 	}
-	links := w.Links
+	links := slices.DeleteFunc(slices.Clone(w.Links), func(l provenance.Link) bool { return l.Spilled })
 	if len(links) > mostTold {
 		links = links[:mostTold]
 	}
@@ -211,6 +211,8 @@ func (x *exact) linkText(l *provenance.Link) string {
 	switch l.Kind {
 	case provenance.Offset:
 		return s + " added an offset to an address that was good"
+	case provenance.Passed:
+		return fmt.Sprintf("%s passed%s as an argument", s, value)
 	case provenance.Bound:
 		return fmt.Sprintf("%s counts up to%s", s, value)
 	case provenance.Again:
