@@ -338,15 +338,29 @@ func withoutIndex(path string) string {
 	return path
 }
 
-// meantData is for static data.
+// meantData is for static data. With an index, compilers put constants of the program into the address, which may then be before the variable that is
+// meant: what is at the address is meant only if it may have elements.
 func (t *storeTrail) meantData(s *backwardSlice, addr evidence.Addr, size int, varies bool) {
+	g, ok := t.globalAt(addr, s.codeAt(s.now))
+	if varies && (!ok || g.typ != nil && !hasParts(g.typ)) {
+		return
+	}
 	n := s.nameData(addr, max(size, 1), varies, s.codeAt(s.now))
 	beyond := !varies && n.size > 0 && addr+evidence.Addr(size) > n.addr+evidence.Addr(n.size)
-	if g, ok := t.globalAt(addr, s.codeAt(s.now)); ok && (varies && n.array == nil || beyond) && g.size > 0 {
+	if ok && (varies && n.array == nil || beyond) && g.size > 0 {
 		t.From, t.Meant, t.MeantSize = &g.addr, g.name, g.size
 	} else if n.size > 0 {
 		t.From, t.Meant, t.MeantSize = &n.addr, withoutIndex(n.name), uint64(n.size)
 	}
+}
+
+// hasParts reports whether a variable of a type may have elements.
+func hasParts(t debuginfo.Type) bool {
+	switch t.Kind() {
+	case debuginfo.KindArray, debuginfo.KindStruct, debuginfo.KindUnion:
+		return true
+	}
+	return false
 }
 
 // meantArray is for an index with a constant that the compiler has put into the
