@@ -94,7 +94,7 @@ func (f *follower) table(n, k int) *Declared {
 	return nil
 }
 
-// partlySet reports whether the start of an object has a value at step n, or what is beside some bytes of it.
+// partlySet reports whether the start of an object has a value at step n, or bytes beside some of its bytes.
 func (f *follower) partlySet(object *flow.Object, l flow.Location, n int) bool {
 	size := evidence.Addr(max(l.Size, 1))
 	for _, addr := range []evidence.Addr{object.Addr, l.Addr - size, l.Addr + size} {

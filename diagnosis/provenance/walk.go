@@ -276,6 +276,7 @@ func (f *follower) step(d flow.Definition, used int) (l flow.Location, n int, mo
 		f.end(Input, d.At)
 		return l, 0, false
 	case flow.Result:
+		f.way.Object = f.trace.ObjectMade(d.At)
 		f.end(Returned, d.At)
 		return l, 0, false
 	case flow.Allocated, flow.Freed:

@@ -103,7 +103,7 @@ type Way struct {
 	Value  *uint64
 	// Call is the function or system call, of Input, Returned and Freed.
 	Call string
-	// Object is that of Unset, Freed and Outside.
+	// Object is that of Unset, Freed and Outside, and the one of whose address the value was made, of Returned.
 	Object *flow.Object
 	// Declared is the variable of Outside, where it is no object of the heap, and of Left, if it is known.
 	Declared *Declared
@@ -137,6 +137,26 @@ type Way struct {
 // Has reports whether the way leads through a step of a kind.
 func (w *Way) Has(kind LinkKind) bool {
 	return slices.ContainsFunc(w.Links, func(l Link) bool { return l.Kind == kind })
+}
+
+// Spoiled is the link that first made of the address of an object a number that is no address of it, where the way ends at a call that made the object; nil: there is
+// none. The address itself was good.
+func (w *Way) Spoiled() *Link {
+	if w.End != Returned || w.Object == nil {
+		return nil
+	}
+	var first *Link
+	outside := true // the last known value on the way: that of the failing access is no address
+	for i := range w.Links {
+		l := &w.Links[i]
+		if l.Known {
+			outside = evidence.Addr(l.Value) < w.Object.Addr || l.Value-uint64(w.Object.Addr) > w.Object.Size
+		}
+		if l.Kind == Computed && outside {
+			first = l
+		}
+	}
+	return first
 }
 
 // Broke reports whether the way ends at an access that broke a rule, before the failing instruction's own.

@@ -112,7 +112,13 @@ func (x *exact) follow(v *victim) *provenance.Way {
 	if v.way != nil {
 		return v.way
 	}
-	if x.trace == nil || x.failure == nil || !x.failed() {
+	if x.trace == nil || x.failure == nil {
+		return nil
+	}
+	if !x.failed() {
+		if w := x.handedOut(v); w != nil {
+			return provenance.FirstBroken(x.trace, x.program, w, x.whole)
+		}
 		return nil
 	}
 	last := x.last()
@@ -194,6 +200,29 @@ func (x *exact) last() int {
 	return n
 }
 
+// handedOut is the way of what the last call of the trace handed to a function that the trace has no steps of, such as printf of the recording library,
+// if the program failed there by just that value; nil: it did not, or two of the arguments have it.
+func (x *exact) handedOut(v *victim) *provenance.Way {
+	last := x.last()
+	if last < 0 || x.failure.Fault == nil || x.failure.Instruction == nil || v.damaged() || !x.program.Foreign(x.failure.Instruction.PC) {
+		return nil
+	}
+	bad := uint64(x.failure.Fault.Addr)
+	if v.value != nil && v.size == wordSize {
+		bad = *v.value
+	}
+	var held []x86.Reg
+	for _, r := range x86.ArgumentRegisters {
+		if x.trace.Register(last, r) == bad {
+			held = append(held, r)
+		}
+	}
+	if len(held) != 1 {
+		return nil
+	}
+	return provenance.Value(x.trace, x.program, flow.Register(x.trace.Step(last).Thread, held[0], wordSize), last)
+}
+
 // failed reports whether the trace ends at the instruction that raised the signal, if one did.
 func (x *exact) failed() bool {
 	n := x.last()
@@ -222,6 +251,9 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 		if l.Kind == provenance.Stored {
 			stores = append(stores, l)
 		}
+	}
+	if l := x.spoiled(w); l != nil {
+		return x.site(l.PC)
 	}
 	switch w.End {
 	case provenance.Outside:
@@ -258,6 +290,14 @@ func (x *exact) root(w *provenance.Way) *evidence.Site {
 	return x.failure.Site
 }
 
+// spoiled is the link that made of the good address of an object what is none, if the program failed by an address; nil: none did.
+func (x *exact) spoiled(w *provenance.Way) *provenance.Link {
+	if x.failure.Fault == nil {
+		return nil
+	}
+	return w.Spoiled()
+}
+
 // freedAt is where an object was freed whose call of free was made at a place of the program. The heap passes over the program's own
 // functions around free. A tail call leaves no frame: such a function is passed over here, and another one is the place.
 func freedAt(p *image.Process, o *evidence.HeapObject, own *evidence.Site) *evidence.Site {
@@ -289,13 +329,18 @@ func (x *exact) cause(v *victim, w *provenance.Way) *evidence.Cause {
 	if out.Site == nil {
 		return nil
 	}
+	if x.spoiled(named) != nil {
+		out.Basis = evidence.BasisStore
+	}
 	if v.finding != nil {
 		out.Object = v.finding.Object
 	}
 	switch o := x.objectOf(named); {
 	case o == nil:
 	case named.End == provenance.Freed:
-		out.Invalidated = image.InvalidatedBy(o.Freed)
+		if out.Invalidated = image.InvalidatedBy(o.Freed); out.Invalidated != nil {
+			out.Site = out.Invalidated.Site
+		}
 	case named.End == provenance.Outside:
 		out.Object = o
 	}
@@ -585,18 +630,30 @@ func (f *followed) at(cause *evidence.Cause) bool {
 	return cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line
 }
 
-// chosen adds to the story of a value that nobody stored the way of the offset by which the code chose it, if it chose it among others that have
-// been stored.
-func (x *exact) chosen(v *victim, cause *evidence.Cause) {
-	if cause.Basis != evidence.BasisInitial && cause.Kind != evidence.CauseUninitialised {
+// chosen adds to the story of a value that nobody stored, or that was read outside of its object, the way of the offset by which the code chose it. What
+// nobody stored counts if others beside it have been stored.
+func (t *tracedCauses) chosen(v *victim, cause *evidence.Cause) {
+	if v.outside == nil && cause.Basis != evidence.BasisInitial && cause.Kind != evidence.CauseUninitialised {
 		return
 	}
-	way := x.follow(v)
-	if way == nil || way.Led == nil || way.End != provenance.Initial && way.End != provenance.Zeroed {
+	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
 		return
 	}
-	if read := x.site(way.AccessPC); read != nil && cause.Site != nil && read.Function == cause.Site.Function && read.Line == cause.Site.Line {
-		cause.Story = append(x.offsetStory(way.Led), cause.Story...)
+	way := t.exact.follow(v)
+	if way == nil || way.Led == nil {
+		return
+	}
+	switch way.End {
+	case provenance.Initial, provenance.Zeroed:
+	case provenance.Outside:
+		if v.outside == nil {
+			return
+		}
+	default:
+		return
+	}
+	if read := t.exact.site(way.AccessPC); read != nil && cause.Site != nil && read.Function == cause.Site.Function && read.Line == cause.Site.Line {
+		cause.Story = append(t.exact.offsetStory(way.Led), cause.Story...)
 	}
 }
 
@@ -607,6 +664,9 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	switch {
 	case f.at(cause):
 		switch {
+		case f.way.End == provenance.Outside && f.cause.Object != nil && (cause.Object == nil || cause.Object.Addr != f.cause.Object.Addr):
+			f.cause.Experiments = cause.Experiments
+			return f.cause // the object that the pointer was derived from is meant, and not the one before the address
 		case !overwritten(f.exact.telling(f.way)) || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput:
 		case cause.Proof == evidence.Proved:
 			cause.Kind = f.cause.Kind

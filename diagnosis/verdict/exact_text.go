@@ -53,6 +53,8 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	}
 	text := fmt.Sprintf("%s made the bad value of %s", siteText(root), v.name)
 	switch {
+	case x.spoiled(w) != nil:
+		text += " of the address of an object"
 	case w.End == provenance.Input:
 		text += ", which is input of " + w.Call
 	case w.End == provenance.Returned && w.Call != "":
@@ -170,8 +172,8 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 // offsetStory is the story of an offset, with where it began.
 func (x *exact) offsetStory(w *provenance.Way) []evidence.CauseStep {
 	story := x.story(w)
-	s := x.site(w.PC)
-	if s == nil {
+	s, n := x.site(w.PC), len(w.Links)
+	if s == nil || n > 0 && w.Links[n-1].PC == w.PC { // told already
 		return story
 	}
 	text := ""

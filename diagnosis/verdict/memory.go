@@ -115,7 +115,7 @@ func (w *work) back(victims []victim, from beginning) error {
 				w.out.Causes = append(w.out.Causes, *lead)
 				continue
 			}
-			w.exact.chosen(&v, cause)
+			w.tracedCauses.chosen(&v, cause)
 		}
 		if found != nil && (cause == nil || c.printed() && found.at(cause)) { // a text that is not printed proves nothing about its number
 			if cause = nil; !w.conclusion.known(found.cause) {
@@ -762,6 +762,9 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		c.end.text = "the value is input"
 		return victim{}, false
 	case st.Again:
+		if c.spoils(l, &l.access.Old) {
+			return victim{}, false
+		}
 		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
 	}
 	if text := c.visits.convertedBy(l); text != nil {
@@ -775,6 +778,9 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 			c.outside = cell.outside
 			return c.indexVictim(cell.outside)
 		}
+		if c.spoils(l, cell.value) {
+			return victim{}, false
+		}
 		return *cell, true
 	}
 	c.end.text, c.end.open = lastStep(st)
@@ -782,6 +788,20 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		c.end.open = evidence.OpenOrigin
 	}
 	return victim{}, false
+}
+
+// spoils ends the chain at a store of what is no address, if it was made of the address of an object, of: that was good.
+func (c *chain) spoils(l *link, of *uint64) bool {
+	if of == nil || l.victim.damaged() || l.access.Size != wordSize || c.Object == nil || c.Case.Failure.Fault == nil || c.Process.MappingAt(evidence.Addr(l.access.New)) != nil {
+		return false
+	}
+	addr := evidence.Addr(*of)
+	o := c.Object(addr)
+	if o == nil || addr < o.Addr || addr > o.Addr+evidence.Addr(o.Size) || l.access.New == 0 {
+		return false
+	}
+	c.end.text = fmt.Sprintf("it was made of %v, the address of an object of %s", addr, sizeText(o))
+	return true
 }
 
 // lastStep says where the code has the value of a store from, and why that is no end.

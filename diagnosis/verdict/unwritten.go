@@ -85,6 +85,10 @@ func (ac *account) besideCause() *evidence.Cause {
 	o := ac.chain.end.beside
 	out := &evidence.Cause{Kind: evidence.CauseHeapOverflow, Variable: ac.chain.victim.name, Site: ac.chain.Case.Failure.Site, Object: o, Proof: evidence.Replayed}
 	text := fmt.Sprintf("reads %s, which is %s the end of an object of %s", ac.chain.victim.name, distance(uint64(ac.chain.victim.start-o.Addr)-o.Size, "past"), sizeText(o))
+	if ac.chain.victim.start >= o.SlotEnd { // the object before it has no more to do with it than another
+		out.Kind, out.Basis, out.Object = evidence.CauseBadValue, evidence.BasisBounds, nil
+		text = fmt.Sprintf("reads %s, which is in memory of the heap that belongs to no object", ac.chain.victim.name)
+	}
 	if out.Site != nil {
 		text = siteText(out.Site) + " " + text
 	}

@@ -415,7 +415,7 @@ func nameOf(p *image.Process, objects func(evidence.Addr) *evidence.HeapObject, 
 		return addr.String()
 	}
 	o := objects(addr)
-	if o == nil || addr < o.Addr || o.Allocated == nil || o.Allocated.Site == nil {
+	if o == nil || addr < o.Addr || addr >= o.SlotEnd || o.Allocated == nil || o.Allocated.Site == nil {
 		return addr.String()
 	}
 	name := "the object allocated at " + siteText(o.Allocated.Site)

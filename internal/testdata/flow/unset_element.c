@@ -1,5 +1,5 @@
 // An element of an array that was never given a value is read, because its index is wrong: the elements that are meant have values.
-// The argument chooses what is made of it: "state", a state of a table, which decides that the program gives up; "record", a pointer in an
+// The argument chooses the case: "state", a state of a table, which decides that the program gives up; "record", a pointer in an
 // array of structs; "local", an index of an array in a frame; "table", a pointer in a static array, and "zeroed", one in memory of calloc.
 #include <stdio.h>
 #include <stdlib.h>
