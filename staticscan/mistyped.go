@@ -37,6 +37,7 @@ func MistypedArguments(in Input, frame int) []Mistyped {
 		return nil
 	}
 	var list []Mistyped
+	var pointers []handedPointer
 	for _, p := range called.parameters() {
 		n := s.register(s.now, p.register, 0)
 		e, ok := s.describe(n, 0)
@@ -47,7 +48,11 @@ func MistypedArguments(in Input, frame int) []Mistyped {
 			e.typ = s.resultType(n)
 		}
 		x := Mistyped{Register: p.register, Parameter: p.Name, ParameterType: p.Type.Name(), Argument: e.text}
-		if object, offset := s.addressed(n); object != nil {
+		object, offset := s.addressed(n)
+		if p.Type.Kind() == debuginfo.KindPointer {
+			pointers = append(pointers, handedPointer{x, p.Type.Elem(), pointedTo(object, offset, e.typ)})
+		}
+		if object != nil {
 			if p.Type.Kind() == debuginfo.KindPointer && !holds(object, offset, p.Type.Elem()) {
 				x.ArgumentType = object.Name() + " *"
 				list = append(list, x)
@@ -59,7 +64,62 @@ func MistypedArguments(in Input, frame int) []Mistyped {
 			list = append(list, x)
 		}
 	}
-	return list
+	return append(list, exchanged(pointers)...)
+}
+
+// handedPointer is an argument for a pointer, and the types that the parameter leads to and the argument does; nil: it is not known, or void.
+type handedPointer struct {
+	Mistyped
+	parameter, argument debuginfo.Type
+}
+
+// pointedTo is the type that an argument leads to: the elements of an array, if it is the address of one, else what its own type says.
+func pointedTo(object debuginfo.Type, offset int64, argument debuginfo.Type) debuginfo.Type {
+	switch {
+	case object != nil && (offset != 0 || object.Kind() != debuginfo.KindArray):
+		return nil
+	case object != nil:
+		return object.Elem()
+	case argument != nil && argument.Kind() == debuginfo.KindPointer:
+		return argument.Elem()
+	}
+	return nil
+}
+
+// exchanged are the arguments of which two have each other's type and not their own, also where one is a pointer to bytes, which would fit
+// everything.
+func exchanged(list []handedPointer) (found []Mistyped) {
+	for i := range list {
+		for k := range list[:i] {
+			a, b := &list[i], &list[k]
+			if a.argument == nil || b.argument == nil || a.parameter == nil || b.parameter == nil || max(a.argument.Size(), b.argument.Size()) <= 1 {
+				continue
+			}
+			if sameType(a.parameter, a.argument) || !sameType(a.parameter, b.argument) || !sameType(b.parameter, a.argument) {
+				continue
+			}
+			for _, x := range []*handedPointer{b, a} {
+				x.ArgumentType = x.argument.Name() + " *"
+				found = append(found, x.Mistyped)
+			}
+		}
+	}
+	return found
+}
+
+// sameType reports whether two types are one, whatever their qualifiers are.
+func sameType(a, b debuginfo.Type) bool {
+	for range maxNesting {
+		a, b = debuginfo.Complete(a), debuginfo.Complete(b)
+		if a == nil || b == nil || a.Kind() != b.Kind() {
+			return false
+		}
+		if a.Kind() != debuginfo.KindPointer {
+			return a.Name() == b.Name() && a.Size() == b.Size()
+		}
+		a, b = a.Elem(), b.Elem()
+	}
+	return false
 }
 
 // otherPasses reports whether one of the variables that share a register with a value may have been meant for a parameter: of a pointer
