@@ -73,6 +73,7 @@ const (
 	RuleOrder    ProofRule = "the failing thread had not read another value there before another thread or a handler made the store"
 	RuleGuard    ProofRule = "the function that stores the value does not store it for a use of its own"
 	RuleDecision ProofRule = "a run that passes has another value where the program decided to end with a status"
+	RuleComputed ProofRule = "the value reaches the failing check as it is, and no other one is computed of it on the way"
 	RuleOpen     ProofRule = "the way back of the value ends at a place that is known to be wrong"
 	RuleOnly     ProofRule = "no unrelated cause explains the failure as well"
 )

@@ -111,6 +111,8 @@ func (ac *account) openEnd() evidence.OpenEnd {
 		return evidence.OpenInput
 	case ac.chain.end.unwritten:
 		return ""
+	case ac.chain.otherDivisor():
+		return evidence.OpenOrigin
 	case ac.chain.end.open == evidence.OpenTime:
 		return ac.chain.end.open
 	case !ac.chain.traced && slices.ContainsFunc(ac.chain.links, func(l link) bool { return l.store.Split }):

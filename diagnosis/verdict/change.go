@@ -30,6 +30,10 @@ func (ce *chainExperiments) prove(cause *evidence.Cause) {
 		if !cause.Experiments[0].Agrees() || !e.Agrees() {
 			continue
 		}
+		if ce.computed(&x) {
+			c.experiments.unproved(x.event.Thing, evidence.RuleComputed)
+			continue
+		}
 		nearer := *cause
 		ce.credit(&nearer, &x)
 		nearer.Ordered, nearer.Guard, nearer.Decision = cause.Ordered || ce.ordered(&x), ce.guard(&x), c.decision(cause)
@@ -56,9 +60,14 @@ func (x *experiments) proveBy(cause *evidence.Cause, claim evidence.Event) bool 
 	err := cause.Prove(claim)
 	var unproved *evidence.UnprovedError
 	if errors.As(err, &unproved) {
-		x.progress.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{claim.Thing}, Reason: string(unproved.Rule)})
+		x.unproved(claim.Thing, unproved.Rule)
 	}
 	return err == nil
+}
+
+// unproved says which rule keeps what an experiment shows of a thing from being a proof.
+func (x *experiments) unproved(thing string, rule evidence.ProofRule) {
+	x.progress.limit(evidence.Limit{Code: evidence.LimitUnproved, Names: []string{thing}, Reason: string(rule)})
 }
 
 // credit has the cause name what a change that helped was made to. That the failure goes with a

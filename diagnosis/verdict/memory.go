@@ -314,6 +314,8 @@ type link struct {
 	// memory that the program had the value from that it gave it; nil: not known.
 	inner  bool
 	handed *victim
+	// apart: the next link is not one of this link's value, but of a text that was converted to it, or of the index by which it was read.
+	apart bool
 	// times is how often in succession the same instruction made the value of the one
 	// before, beginning with from; 0: not more than once.
 	times int
@@ -767,15 +769,18 @@ func (c *chain) goesOn(l *link) (victim, bool) {
 		}
 		return victim{kind: evidence.CauseBadValue, name: l.victim.name, typ: l.victim.typ, start: l.victim.start, size: l.victim.size, value: &l.access.Old}, true
 	}
+	stored := &c.links[len(c.links)-1]
 	if text := c.visits.convertedBy(l); text != nil {
+		stored.apart = true
 		return *text, true
 	}
 	if o := st.Outside; o != nil {
+		stored.apart = true
 		return c.outsideOf(l, o)
 	}
 	if cell := c.visits.cellOf(l); cell != nil {
 		if cell.outside != nil {
-			c.outside = cell.outside
+			c.outside, stored.apart = cell.outside, true
 			return c.indexVictim(cell.outside)
 		}
 		if c.spoils(l, cell.value) {
