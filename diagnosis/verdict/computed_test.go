@@ -9,7 +9,7 @@ import (
 )
 
 // TestComputed: the failure goes with each value of which the bad one was computed, and so without the store of such a value. That proves nothing of
-// it: it may be good, and the computation wrong. What was passed on as it is can be proved where it was made.
+// it: it may be good, and the computation wrong. A divisor leads to its computation. What was passed on as it is can be proved where it was made.
 func TestComputed(t *testing.T) {
 	const head = `
 #include <stdio.h>
@@ -91,6 +91,10 @@ int main(void)
 						if proved = true; c.Site == nil || c.Site.Line != line {
 							t.Errorf("%s: proved", c.Summary)
 						}
+					}
+					leads := result.Diagnosis.Leads
+					if program.ends == "SIGFPE" && (len(leads) == 0 || leads[0].Site == nil || leads[0].Site.Line != line) {
+						t.Errorf("the leads are %+v", leads)
 					}
 					if program.proved && !proved && flags[0] == "-O0" {
 						t.Errorf("nothing is proved: %+v", result.Diagnosis.Causes)

@@ -494,6 +494,29 @@ func (x *exact) instead(v *victim, cause *evidence.Cause) *evidence.Cause {
 	return lead
 }
 
+// computedAt is a lead to the place that computed a divisor of 0 of other values; nil: the trace does not have it.
+func (x *exact) computedAt(v *victim) *evidence.Cause {
+	w := x.follow(v)
+	if w == nil {
+		return nil
+	}
+	made := -1
+	for i, l := range w.Links {
+		if !l.Known || l.Value != 0 {
+			break
+		}
+		if l.Kind == provenance.Computed {
+			made = i
+		}
+	}
+	if made < 0 {
+		return nil
+	}
+	to := *w
+	to.Links, to.End, to.PC, to.Led = w.Links[:made+1], provenance.Undecided, w.Links[made].PC, nil
+	return x.cause(v, &to)
+}
+
 // mostSearched bounds the search by watchpoints for what a trace has shown. With debug registers it takes seconds; where pages
 // are protected instead, minutes.
 const mostSearched = 2 * time.Minute

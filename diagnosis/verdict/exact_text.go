@@ -31,6 +31,9 @@ func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) strin
 	case provenance.Reused:
 		return fmt.Sprintf("%s stored %s in the memory that%s reads as %s", siteText(root), w.Reuse.Stored, x.reader(w), w.Reuse.Read)
 	case provenance.Undecided:
+		if x.failure.Kind == evidence.DivisionByZero {
+			return fmt.Sprintf("%s computed the divisor, which was 0", siteText(root))
+		}
 		return fmt.Sprintf("%s computed a bad value, from which the address of the failing access was made", siteText(root))
 	case provenance.Pieces:
 		if slices.ContainsFunc(w.Links, func(l provenance.Link) bool { return l.Handed }) {

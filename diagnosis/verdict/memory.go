@@ -111,7 +111,11 @@ func (w *work) back(victims []victim, from beginning) error {
 			cause = c.account().endOfTree()
 		}
 		if cause != nil && found == nil {
-			if lead := w.exact.instead(&v, cause); lead != nil {
+			lead := w.exact.instead(&v, cause)
+			if c.otherDivisor() {
+				lead = w.exact.computedAt(&v)
+			}
+			if lead != nil {
 				w.out.Causes = append(w.out.Causes, *lead)
 				continue
 			}
