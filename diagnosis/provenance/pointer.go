@@ -327,19 +327,17 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 		inner.follow(length, entered)
 		return inner.way
 	}
-	if m.Index.General() && m.Base.General() && inside(f.trace.Register(n, m.Base)) {
-		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
-		inner.follow(flow.Register(thread, m.Index, 8), n)
-		return inner.way
+	offset := x86.RegNone
+	switch {
+	case !m.Index.General():
+	case !m.Base.General(), inside(f.trace.Register(n, m.Base)): // without a base the object's address is in the instruction
+		offset = m.Index
+	case m.Scale == 1 && inside(f.trace.Register(n, m.Index)):
+		offset = m.Base
 	}
-	if m.Index.General() && m.Base.General() && m.Scale == 1 && inside(f.trace.Register(n, m.Index)) {
-		inner.link(Offset, n, flow.Register(thread, m.Base, 8))
-		inner.follow(flow.Register(thread, m.Base, 8), n)
-		return inner.way
-	}
-	if m.Index.General() && !m.Base.General() { // the object's address is in the instruction
-		inner.link(Offset, n, flow.Register(thread, m.Index, 8))
-		inner.follow(flow.Register(thread, m.Index, 8), n)
+	if offset.General() {
+		inner.link(Offset, n, flow.Register(thread, offset, 8))
+		inner.follow(flow.Register(thread, offset, 8), n)
 		return inner.way
 	}
 	// Go back along the pointer to the addition that made it leave.

@@ -36,7 +36,7 @@ func (c *chain) otherDivisor() bool {
 	return nearest != nil && nearest.value != 0
 }
 
-// holding is a number of so many bytes.
+// holding is a number of so many bytes; those above them are 0.
 type holding struct {
 	value uint64
 	size  int
@@ -51,24 +51,20 @@ func (l *link) holds() *holding {
 	if l.victim.start < word || l.victim.size < 1 || l.victim.end() > word+evidence.Addr(min(l.access.Size, wordSize)) {
 		return nil
 	}
-	h := holding{l.access.New >> (8 * (l.victim.start - word)), l.victim.size}
-	h.value = h.extended(false)
-	return &h
+	shift := 64 - 8*l.victim.size
+	return &holding{l.access.New >> (8 * (l.victim.start - word)) << shift >> shift, l.victim.size}
 }
 
-// extended is the value with 64 bits.
-func (h holding) extended(signed bool) uint64 {
+// signed is the value with 64 bits, as a signed number.
+func (h *holding) signed() uint64 {
 	shift := 64 - 8*h.size
-	if signed {
-		return uint64(int64(h.value<<shift) >> shift)
-	}
-	return h.value << shift >> shift
+	return uint64(int64(h.value<<shift) >> shift)
 }
 
 // sameAs reports whether one number is another, as signed or as unsigned ones; or the address of a member of what the other is the address of.
 func (h *holding) sameAs(o *holding) bool {
 	const member = 4096
-	if h.extended(false) == o.extended(false) || h.extended(true) == o.extended(true) || h.extended(false) == o.extended(true) || h.extended(true) == o.extended(false) {
+	if h.value == o.value || h.signed() == o.signed() || h.value == o.signed() || h.signed() == o.value {
 		return true
 	}
 	lowest := uint64(1 << 16)

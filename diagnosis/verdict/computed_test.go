@@ -1,7 +1,6 @@
 package verdict_test
 
 import (
-	"strings"
 	"testing"
 
 	"diagnose/evidence"
@@ -78,7 +77,7 @@ int main(void)
 }
 `, "SIGFPE", false},
 	} {
-		line := strings.Count(program.text[:strings.Index(program.text, "/* BUG */")], "\n") + 1
+		line := lineOf(program.text, "/* BUG */")
 		for _, flags := range [][]string{{"-O0"}, {"-O2"}} {
 			for _, compiler := range []string{"gcc", "clang"} {
 				t.Run(name+" "+compiler+flags[0], func(t *testing.T) {

@@ -20,9 +20,9 @@ func TestUnsetElement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lineOf := func(what, argument string) int {
+	marked := func(what, argument string) int {
 		for i, line := range strings.Split(string(text), "\n") {
-			if _, marked, found := strings.Cut(line, "/* "+what+" "); found && slices.Contains(strings.Fields(marked), argument) {
+			if _, cases, found := strings.Cut(line, "/* "+what+" "); found && slices.Contains(strings.Fields(cases), argument) {
 				return i + 1
 			}
 		}
@@ -47,11 +47,11 @@ func TestUnsetElement(t *testing.T) {
 						t.Fatalf("no cause; excluded: %v", d.Excluded)
 					}
 					c := &d.Causes[0]
-					if c.Kind != evidence.CauseUninitialised || c.Site == nil || c.Site.Line != lineOf("READ", argument) || strings.HasPrefix(c.Variable, "memory") {
+					if c.Kind != evidence.CauseUninitialised || c.Site == nil || c.Site.Line != marked("READ", argument) || strings.HasPrefix(c.Variable, "memory") {
 						t.Errorf("%s (%s, %s)", c.Summary, c.Kind, c.Variable)
 					}
-					if !slices.ContainsFunc(c.Story, func(s evidence.CauseStep) bool { return s.Site != nil && s.Site.Line == lineOf("BUG", argument) }) {
-						t.Errorf("the story does not have line %d: %+v", lineOf("BUG", argument), c.Story)
+					if !slices.ContainsFunc(c.Story, func(s evidence.CauseStep) bool { return s.Site != nil && s.Site.Line == marked("BUG", argument) }) {
+						t.Errorf("the story does not have line %d: %+v", marked("BUG", argument), c.Story)
 					}
 				})
 			}
