@@ -29,6 +29,24 @@ func diagnosed(t *testing.T, p crashtest.Program, args []string, ends string) *e
 	return result
 }
 
+// diagnosedFile is what is found out about a program in a file, as recordtest.Read reads it, with other flags and arguments. It has a cause.
+func diagnosedFile(t *testing.T, source string, clang bool, flags, args []string) *evidence.Diagnosis {
+	t.Helper()
+	p, err := recordtest.Read(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Clang, p.Flags, p.Args = clang, flags, args
+	result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{p.Record(t).Dir}, Replays: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := result.Diagnosis; len(d.Causes) == 0 {
+		t.Fatalf("no cause; excluded: %v", d.Excluded)
+	}
+	return result.Diagnosis
+}
+
 // recordedUntil records a program until a run ends as recordtest.EndOf says it.
 func recordedUntil(t *testing.T, path string, args []string, ends string) *recordtest.Recorded {
 	t.Helper()

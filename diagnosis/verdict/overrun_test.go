@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
-	"diagnose/internal/recordtest"
 )
 
 // TestOverrunHandedOn: text runs out of its array into a pointer that another object is given before it is used. The cause is the first store out
@@ -30,19 +28,7 @@ func TestOverrunHandedOn(t *testing.T) {
 		for _, flags := range builds {
 			for _, clang := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d bytes %v clang %v", len(argument), flags, clang), func(t *testing.T) {
-					p, err := recordtest.Read(source)
-					if err != nil {
-						t.Fatal(err)
-					}
-					p.Clang, p.Flags, p.Args = clang, flags, []string{argument}
-					result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{p.Record(t).Dir}, Replays: 1})
-					if err != nil {
-						t.Fatal(err)
-					}
-					d := result.Diagnosis
-					if len(d.Causes) == 0 {
-						t.Fatalf("no cause; excluded: %v", d.Excluded)
-					}
+					d := diagnosedFile(t, source, clang, flags, []string{argument})
 					c := &d.Causes[0]
 					if c.Kind != evidence.CauseOverwritten && c.Kind != evidence.CauseHeapOverflow || c.Site == nil || c.Site.Function != "set_name" || c.Site.Line != line {
 						t.Errorf("%s (%s)", c.Summary, c.Kind)

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"diagnose/diagnosis/driver"
 	"diagnose/evidence"
-	"diagnose/internal/recordtest"
 )
 
 // TestUnsetElement: an element that nothing was stored to is read, and others of its array have values. The cause is where it is read, since it may be
@@ -33,19 +31,7 @@ func TestUnsetElement(t *testing.T) {
 		for _, level := range []string{"-O0", "-O2"} {
 			for _, clang := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s clang %v", argument, level, clang), func(t *testing.T) {
-					p, err := recordtest.Read(source)
-					if err != nil {
-						t.Fatal(err)
-					}
-					p.Clang, p.Flags, p.Args = clang, []string{level}, []string{argument}
-					result, err := driver.Crash(t.Context(), driver.Request{Recordings: []string{p.Record(t).Dir}, Replays: 1})
-					if err != nil {
-						t.Fatal(err)
-					}
-					d := result.Diagnosis
-					if len(d.Causes) == 0 {
-						t.Fatalf("no cause; excluded: %v", d.Excluded)
-					}
+					d := diagnosedFile(t, source, clang, []string{level}, []string{argument})
 					c := &d.Causes[0]
 					if c.Kind != evidence.CauseUninitialised || c.Site == nil || c.Site.Line != marked("READ", argument) || strings.HasPrefix(c.Variable, "memory") {
 						t.Errorf("%s (%s, %s)", c.Summary, c.Kind, c.Variable)
