@@ -59,6 +59,11 @@ func PositionOf(m evidence.Moment) Position {
 // AtSignal reports whether the handler of a signal is to begin at the position.
 func (p *Position) AtSignal() bool { return p.Signal && len(p.Legs) == 0 }
 
+// IsOf reports whether the position is known to be one of a thread.
+func (p *Position) IsOf(thread uint32) bool {
+	return !p.End && p.Event.Thread == thread && !slices.ContainsFunc(p.Legs, func(l Leg) bool { return l.Thread != thread })
+}
+
 // Moment returns the position as a Moment, if it has that form.
 func (p *Position) Moment() (evidence.Moment, bool) {
 	m := p.Event

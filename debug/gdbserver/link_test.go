@@ -48,3 +48,11 @@ func TestLibraries(t *testing.T) {
 	shows(t, out, "SIGSEGV|main", "none", "hit Breakpoint 1", "none", "hit Breakpoint 1", "loaded", "SIGSEGV", "none", "stopped|Breakpoint 1", "loaded", `= 22`, "#0 .* place", "#1 .* main",
 		"Breakpoint 2", "loaded_at", "Breakpoint 1", "place", "loaded", "stopped", "none", "place", "loaded", "SIGSEGV", "none", "main-lm=.*liblinked.*l_addr=.*l_ld=")
 }
+
+// gdb steps a thread over its breakpoint before it continues to where another thread runs, and where the first one may not exist.
+func TestGotoPastABreakpoint(t *testing.T) {
+	in := "python print('in thread %d' % gdb.selected_thread().ptid[1])"
+	toSecond := "python [gdb.execute('reverse-continue') for _ in range(9) if gdb.selected_thread().ptid[1] != 2]"
+	out := ask(t, locals(t), "break place", toSecond, in, "monitor goto begin", "continue", in, "continue", in, "monitor goto end", "continue", in)
+	shows(t, out, "in thread 2", "leads there", "in thread 1", `hit Breakpoint 1`, "in thread 2", "leads there", "SIGSEGV", "in thread 1")
+}

@@ -16,7 +16,8 @@ func (s *Server) resume(actions string) (string, error) {
 	if reply := s.takeHeld(); reply != "" {
 		return reply, nil
 	}
-	for _, action := range strings.Split(actions, ";") {
+	list := strings.Split(actions, ";")
+	for _, action := range list {
 		what, thread, _ := strings.Cut(action, ":")
 		number, err := parseThread(thread)
 		if err != nil {
@@ -40,6 +41,9 @@ func (s *Server) resume(actions string) (string, error) {
 		}
 		switch what[0] {
 		case 's', 'S':
+			if len(list) == 1 && s.goal != nil && !s.goal.IsOf(number) {
+				return s.stepOver(number)
+			}
 			return s.forward(number, span{})
 		case 'r':
 			start, end, err := parsePair(what[1:])
@@ -50,6 +54,13 @@ func (s *Server) resume(actions string) (string, error) {
 		}
 	}
 	return s.forward(0, span{})
+}
+
+// stepOver steps a thread while a goal waits that may be in another thread. Where gdb steps one thread alone, it passes a breakpoint, and takes a stop
+// of another thread for an error of its own (gdb/infrun.c, finish_step_over). The resume that follows leads to the goal.
+func (s *Server) stepOver(thread uint32) (string, error) {
+	_, err := s.Session.Forward(debug.Halts{}, thread)
+	return s.moved(err)
 }
 
 // forward continues, or steps a thread once and then while it is in a range.
