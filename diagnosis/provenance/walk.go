@@ -77,6 +77,27 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	return f.way, true
 }
 
+// Index follows the index by which the code at pc last came to an address outside of a variable of size bytes at from, up to step n of its thread. It
+// is nil if the code did not, in the last mostSteps steps of the thread.
+func Index(t *flow.Trace, p Program, n int, pc, addr, from evidence.Addr, size uint64) *Way {
+	for at, looked := n, 0; at >= 0 && looked < mostSteps; at, looked = t.Previous(at), looked+1 {
+		s := t.Step(at)
+		if s.PC != pc || s.Inst == nil {
+			continue
+		}
+		for k := range s.Inst.Operands {
+			if o := &s.Inst.Operands[k]; !o.IsMemory || o.Implicit {
+				continue
+			}
+			if l, known := t.Extent(at, k); known && l.Addr == addr {
+				f := &follower{trace: t, program: p, way: &Way{}}
+				return f.led(at, k, &flow.Object{Addr: from, Size: size, Freed: -1})
+			}
+		}
+	}
+	return nil
+}
+
 // Damaged follows memory that should not have been written: from the last store to it up to step n to what led that store there.
 func Damaged(t *flow.Trace, p Program, n int, addr evidence.Addr, size int) (w *Way, ok bool) {
 	if n < 0 {
@@ -448,7 +469,9 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 			f.end(Constant, d.At)
 			return l, 0, false
 		}
-		f.link(Computed, d.At, d.Part)
+		if !extends(f.trace.Step(d.At).Inst) {
+			f.link(Computed, d.At, d.Part)
+		}
 		return from[0], d.At, true
 	case 2:
 		if l, n, ok := f.common(from, d.At); ok {
@@ -470,6 +493,15 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		f.end(Undecided, d.At)
 	}
 	return l, 0, false
+}
+
+// extends reports whether an instruction gives a number more bytes, and no other value.
+func extends(inst *x86.Inst) bool {
+	switch inst.Op {
+	case "movsx", "movsxd", "cbw", "cwde", "cdqe":
+		return true
+	}
+	return false
 }
 
 // mostlyConstant reports whether a step made the most of a number by adding a constant of the code to another one. Addresses are larger than

@@ -13,6 +13,7 @@ import (
 	"diagnose/image/x86"
 	"diagnose/replay/record"
 	"diagnose/replay/record/eventlog"
+	"diagnose/staticscan"
 )
 
 // exact follows values through a trace of the failing run. It is made once, when it is first asked.
@@ -168,8 +169,7 @@ func (x *exact) tested() *provenance.Way {
 // outcome reports whether a way is that of a constant which the condition's own line has: code that was not optimised stores whether a part
 // of a condition is true, and tests that.
 func (x *exact) outcome(w *provenance.Way, c *provenance.Condition) bool {
-	made, tested := x.site(w.PC), x.site(c.PC)
-	return w.End == provenance.Constant && made != nil && tested != nil && made.File == tested.File && made.Line == tested.Line
+	return w.End == provenance.Constant && x.sameLine(w.PC, c.PC)
 }
 
 // set is the way to the constant that alone decided; nil: there is none.
@@ -494,6 +494,12 @@ func (x *exact) instead(v *victim, cause *evidence.Cause) *evidence.Cause {
 	return lead
 }
 
+// sameLine reports whether two places are known to be of one line of the source.
+func (x *exact) sameLine(a, b evidence.Addr) bool {
+	s, o := x.site(a), x.site(b)
+	return s != nil && o != nil && s.File == o.File && s.Line == o.Line
+}
+
 // computedAt is a lead to the place that computed a divisor of 0 of other values; nil: the trace does not have it.
 func (x *exact) computedAt(v *victim) *evidence.Cause {
 	w := x.follow(v)
@@ -519,7 +525,7 @@ func (x *exact) computedAt(v *victim) *evidence.Cause {
 
 // mostSearched bounds the search by watchpoints for what a trace has shown. With debug registers it takes seconds; where pages
 // are protected instead, minutes.
-const mostSearched = 2 * time.Minute
+const mostSearched = time.Minute
 
 // search makes the chain of a victim. Where a trace has shown the cause, the chain can only add experiments, and is bounded
 // by mostSearched and two thirds of the time that is left; a chain that was not finished then is nil.
@@ -569,11 +575,14 @@ type tracedCauses struct {
 
 // follow follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
 func (t *tracedCauses) follow(v *victim) *followed {
-	if v.use && v.way == nil || v.outside != nil { // what was read outside of an array is no value of the program's: its index matters
+	if v.use && v.way == nil {
 		return nil
 	}
 	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
 		return nil
+	}
+	if v.outside != nil {
+		return t.indexed(v.outside)
 	}
 	way := t.exact.way(v)
 	if endsBefore(way) && (v.finding == nil || v.finding.Damage == nil) {
@@ -599,6 +608,25 @@ func (t *tracedCauses) follow(v *victim) *followed {
 	if cause == nil {
 		return nil
 	}
+	return &followed{t.exact, way, cause, false}
+}
+
+// indexed follows the index by which something was read outside of an array: what was read there is no value of the program's. It is nil if the trace does
+// not decide.
+func (t *tracedCauses) indexed(o *staticscan.Outside) *followed {
+	way := t.exact.index(o)
+	if way == nil || way.End == provenance.Undecided || way.End == provenance.Initial {
+		return nil
+	}
+	name := "the index"
+	if isName(o.Index.CellName) {
+		name = o.Index.CellName
+	}
+	cause := t.exact.cause(&victim{kind: evidence.CauseBadValue, name: name}, way)
+	if cause == nil {
+		return nil
+	}
+	cause.Summary, cause.Outside = outsideText(o)+": "+cause.Summary, outsideAccess(o)
 	return &followed{t.exact, way, cause, false}
 }
 
@@ -662,22 +690,27 @@ func (t *tracedCauses) chosen(v *victim, cause *evidence.Cause) {
 	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
 		return
 	}
-	way := t.exact.follow(v)
-	if way == nil || way.Led == nil {
+	if v.outside != nil {
+		if led := t.exact.index(v.outside); led != nil && cause.Site != nil && cause.Site.PC == v.outside.Site.PC {
+			cause.Story = append(t.exact.offsetStory(led), t.exact.step(outsideText(v.outside), cause.Site))
+		}
 		return
 	}
-	switch way.End {
-	case provenance.Initial, provenance.Zeroed:
-	case provenance.Outside:
-		if v.outside == nil {
-			return
-		}
-	default:
+	way := t.exact.follow(v)
+	if way == nil || way.Led == nil || way.End != provenance.Initial && way.End != provenance.Zeroed {
 		return
 	}
 	if read := t.exact.site(way.AccessPC); read != nil && cause.Site != nil && read.Function == cause.Site.Function && read.Line == cause.Site.Line {
 		cause.Story = append(t.exact.offsetStory(way.Led), cause.Story...)
 	}
+}
+
+// index is the way of the index of an access outside of an array; nil: the trace does not have it.
+func (x *exact) index(o *staticscan.Outside) *provenance.Way {
+	if x.trace == nil {
+		return nil
+	}
+	return provenance.Index(x.trace, x.program, x.last(), o.Site.PC, o.Addr, o.From, o.Size)
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
@@ -706,9 +739,10 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	default:
 		return f.cause
 	}
-	if led := f.way.Led; led != nil && (led.End != provenance.Undecided || f.way.End == provenance.Unset) {
+	if led := f.way.Led; led != nil && (led.End != provenance.Undecided || f.way.End == provenance.Unset || !f.exact.sameLine(led.PC, f.way.AccessPC)) {
 		cause.Story = append(f.exact.offsetStory(led), cause.Story...) // what led there
 	}
+	cause.Story = append(f.exact.sizeStory(f.way), cause.Story...)
 	return cause
 }
 

@@ -150,10 +150,7 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		}
 		add(fmt.Sprintf("%s stored %s there, the last time before", siteText(x.site(r.Given)), r.Read), x.site(r.Given))
 	}
-	if z := w.Narrowed; z != nil && x.site(z.PC) != nil {
-		add(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. With the whole size it would have the bytes that were accessed",
-			siteText(x.site(z.PC)), wording.Count(uint64(z.Bytes), "byte"), z.Whole, z.Kept), x.site(z.PC))
-	}
+	steps = append(steps, x.sizeStory(w)...)
 	if w.Led != nil {
 		steps = append(steps, x.offsetStory(w.Led)...)
 	}
@@ -162,14 +159,29 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		links = links[:mostTold]
 	}
 	for i := len(links) - 1; i >= 0; i-- {
-		if l := &links[i]; x.site(l.PC) != nil {
-			add(x.linkText(l), x.site(l.PC))
+		l := &links[i]
+		switch s := x.site(l.PC); {
+		case s == nil:
+		case l.Kind == provenance.Computed && w.End == provenance.Undecided && l.PC == w.PC:
+			add(siteText(s)+" computed"+numberText(l)+" of several values", s)
+		default:
+			add(x.linkText(l), s)
 		}
 	}
 	if s := x.site(w.AccessPC); s != nil && (w.End == provenance.Freed || w.End == provenance.Left || w.End == provenance.Unset) {
 		add(siteText(s)+" uses it", s)
 	}
 	return steps
+}
+
+// sizeStory tells where the size of the object lost a part, if that is why the access was outside of it.
+func (x *exact) sizeStory(w *provenance.Way) []evidence.CauseStep {
+	z := w.Narrowed
+	if z == nil || x.site(z.PC) == nil {
+		return nil
+	}
+	return []evidence.CauseStep{x.step(fmt.Sprintf("%s kept %s of %d, the size of the object or a part of it: %d. With the whole size it would have the bytes that were accessed",
+		siteText(x.site(z.PC)), wording.Count(uint64(z.Bytes), "byte"), z.Whole, z.Kept), x.site(z.PC))}
 }
 
 // offsetStory is the story of an offset, with where it began.
@@ -208,11 +220,16 @@ func (x *exact) step(text string, s *evidence.Site) evidence.CauseStep {
 // mostTold bounds the links that a story has.
 const mostTold = 8
 
-func (x *exact) linkText(l *provenance.Link) string {
-	s, value := siteText(x.site(l.PC)), ""
-	if l.Known {
-		value = " " + valueText(l.Value)
+// numberText is the value of a link, with a space before it; empty: it is not known.
+func numberText(l *provenance.Link) string {
+	if !l.Known {
+		return ""
 	}
+	return " " + valueText(l.Value)
+}
+
+func (x *exact) linkText(l *provenance.Link) string {
+	s, value := siteText(x.site(l.PC)), numberText(l)
 	switch l.Kind {
 	case provenance.Offset:
 		return s + " added an offset to an address that was good"
