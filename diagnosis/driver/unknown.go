@@ -56,7 +56,7 @@ func (a *advice) inVain() string {
 	case a.killed():
 		return fmt.Sprintf("another process (%d) sent %s; nothing in the program is known to have failed", f.Signal.SenderPID, f.Signal.Name)
 	case f.Recursion != nil && f.Kind == evidence.StackOverflow:
-		return "the stack is full of the recursion below; what should have ended it was not looked for"
+		return "the stack is full of the recursion below, which is not known to go around in a cycle of pointers; what should have ended it was not looked for"
 	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenUntested:
 		return "an order of accesses may explain the failure, as told below, and no experiment decided whether it does"
 	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenOtherWay:

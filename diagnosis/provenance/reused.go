@@ -71,16 +71,21 @@ func (u useSearch) partAt(l flow.Location, n int) *Part {
 	return u.program.Part(u.scopePoint(n), u.baseOf(l, n), l.Addr, l.Size)
 }
 
-// name is how the code at a step names memory that it reads; empty: it is not known.
-func (u useSearch) name(l flow.Location, n int) string {
+// read is the part that the code at a step reads; nil: it is not known.
+func (u useSearch) read(l flow.Location, n int) *Part {
 	p := u.partAt(l, n)
 	if s := u.trace.Step(n); p == nil && s.Inst != nil && !s.Library && u.program.Own(s.PC) {
 		p = u.program.Part(u.scopePoint(n), 0, l.Addr, l.Size)
 	}
-	if p == nil {
-		return ""
+	return p
+}
+
+// name is how the code at a step names memory that it reads; empty: it is not known.
+func (u useSearch) name(l flow.Location, n int) string {
+	if p := u.read(l, n); p != nil {
+		return p.Name
 	}
-	return p.Name
+	return ""
 }
 
 // baseOf is the address from which the code reaches memory at a step: that in the base register; 0: it is not known, or is that of a frame.

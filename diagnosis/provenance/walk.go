@@ -77,7 +77,7 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 	return f.way, true
 }
 
-// Index follows the index by which the code at pc last came to an address outside of a variable of size bytes at from, up to step n of its thread. It
+// Index follows the index by which the code at pc last reached an address outside of a variable of size bytes at from, up to step n of its thread. It
 // is nil if the code did not, in the last mostSteps steps of the thread.
 func Index(t *flow.Trace, p Program, n int, pc, addr, from evidence.Addr, size uint64) *Way {
 	for at, looked := n, 0; at >= 0 && looked < mostSteps; at, looked = t.Previous(at), looked+1 {

@@ -21,6 +21,9 @@ func (w *work) memory() error {
 	if proved, err := w.usedFreed(); proved || err != nil {
 		return err
 	}
+	if w.endless() {
+		return nil
+	}
 	if w.tracedCauses.decidedBroken() || w.tracedCauses.mistyped() || w.tracedCauses.unpassed() {
 		return nil
 	}
@@ -28,6 +31,9 @@ func (w *work) memory() error {
 		if err := w.back(damaged, beginning{}); err != nil || len(w.out.Causes) > 0 {
 			return err
 		}
+	}
+	if w.Case.Failure.Recursion != nil {
+		return nil // no bad value made it fail
 	}
 	victims := w.victims.failing() // nothing says that the damage has a part in the failure
 	var from beginning

@@ -26,6 +26,8 @@ const (
 	mostCounting = mostTraced / 4
 	// mostShort is the processor time of a process that may have so few instructions; its start takes most of it.
 	mostShort = 20 * time.Millisecond
+	// deepest is how many times as many instructions are followed where the stack was used up: that alone takes some ten for each frame.
+	deepest = 4
 	// untilEnd is the last event of a window that ends with the run.
 	untilEnd = 1<<63 - 1
 )
@@ -96,9 +98,13 @@ func (x *exact) failing() uint32 {
 // longest makes the longest trace that the bounds allow.
 func (t *tracing) longest() error {
 	times := &t.rec.Manifest.Times
-	short := time.Duration(times.UserNS+times.SystemNS) < mostShort
+	factor := uint64(1)
+	if t.failure != nil && t.failure.Kind == evidence.StackOverflow {
+		factor = deepest
+	}
+	short := uint64(times.UserNS+times.SystemNS) < factor*uint64(mostShort)
 	if short {
-		if fits, err := t.try(nil, mostFollowed); err != nil || fits {
+		if fits, err := t.try(nil, factor*mostFollowed); err != nil || fits {
 			t.whole = fits
 			return err
 		}
