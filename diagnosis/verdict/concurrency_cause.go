@@ -66,7 +66,9 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 	out.Summary = r.summaryOf(c, i)
 	out.Story = r.storyOf(c, i)
 	if r.detector(c) {
-		out.Summary += "; " + ordersItself
+		if out.Summary += "; " + ordersItself; r.apart(c) {
+			out.Open = evidence.OpenUntested
+		}
 	}
 	if further := r.unfinished(c); further != "" && out.Kind == evidence.CauseOrder {
 		out.Summary += "; " + further
@@ -104,14 +106,15 @@ func (r *race) bystander(out *evidence.Cause, c *patterns.Candidate) bool {
 // otherInputs stands for what reaches the check where a trace of the run shows that a candidate's variables do not.
 const otherInputs = "other memory"
 
-// apart reports whether a trace of the run shows that no value of a candidate's variables has a part in the failing check.
+// apart reports whether a trace of the run shows that no value of a candidate's variables has a part in the failing check. What a detector
+// finds is tested right there, so that the trace need not be whole.
 func (r *race) apart(c *patterns.Candidate) bool {
 	f := &r.failing[c.Run]
 	if f.rec != r.exact.rec || r.exact.record(r.progress.ctx, r.Image, r.progress.say) != nil {
 		return false
 	}
 	reached := r.exact.reached()
-	if reached == nil || !reached.Whole {
+	if reached == nil || !reached.Whole && !r.detector(c) {
 		return false
 	}
 	return !slices.ContainsFunc(f.log.Variables, func(v evidence.Watched) bool {
