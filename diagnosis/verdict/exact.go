@@ -138,7 +138,7 @@ func (x *exact) follow(v *victim) *provenance.Way {
 		}
 	case x.failure.Fault != nil || x.failure.Kind == evidence.DivisionByZero:
 		if w, ok = provenance.Failing(x.trace, x.program, last); ok {
-			w = provenance.FirstBroken(x.trace, x.program, w, x.whole)
+			w = x.strayed(provenance.FirstBroken(x.trace, x.program, w, x.whole), last)
 		}
 	case !v.damaged() && !v.use:
 		if w = x.tested(); w == nil {
@@ -150,6 +150,27 @@ func (x *exact) follow(v *victim) *provenance.Way {
 		return nil
 	}
 	return w
+}
+
+// strayed is the way to the first access outside of an object, if a loop without an end had come out of it long before the instruction of step last failed;
+// else it is w.
+func (x *exact) strayed(w *provenance.Way, last int) *provenance.Way {
+	if w.End != provenance.Loop {
+		return w
+	}
+	first := provenance.Strayed(x.trace, x.program, last)
+	if first < 0 {
+		return w
+	}
+	found, ok := provenance.Failing(x.trace, x.program, first)
+	if !ok {
+		return w
+	}
+	if found = provenance.FirstBroken(x.trace, x.program, found, x.whole); found.End != provenance.Outside {
+		return w
+	}
+	found.Failing = false // it is another access than the one that failed
+	return found
 }
 
 // tested is the way of the only value that the condition of a failed assertion compared with constants; nil: there is none, or the trace does
@@ -525,7 +546,7 @@ func (x *exact) computedAt(v *victim) *evidence.Cause {
 
 // mostSearched bounds the search by watchpoints for what a trace has shown. With debug registers it takes seconds; where pages
 // are protected instead, minutes.
-const mostSearched = time.Minute
+const mostSearched = 2 * time.Minute
 
 // search makes the chain of a victim. Where a trace has shown the cause, the chain can only add experiments, and is bounded
 // by mostSearched and two thirds of the time that is left; a chain that was not finished then is nil.
@@ -555,10 +576,10 @@ type followed struct {
 	passed bool
 }
 
-// endsBefore reports whether what a way tells depends on what was before the trace: the value itself, or the object of the pointer to which an
-// offset was added.
+// endsBefore reports whether what a way tells depends on what was before the trace: the value itself, the object out of which a loop counted a pointer, or that
+// of the pointer to which an offset was added.
 func endsBefore(w *provenance.Way) bool {
-	return w == nil || w.End == provenance.Initial || w.Has(provenance.Offset) && w.End != provenance.Outside
+	return w == nil || w.End == provenance.Initial || w.End == provenance.Loop || w.Has(provenance.Offset) && w.End != provenance.Outside
 }
 
 // tracedCauses finds the causes that a trace of the failing run shows.

@@ -111,14 +111,57 @@ int main(int argc, char **argv)
 	return 0;
 }
 `,
+	// Text without its closing quote: the loop that fails counts the pointer alone, and is all of the trace. Another loop left the object.
+	"quotes.c": `#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct out { char *text; size_t used, size; unsigned long sum; };
+__attribute__((noinline)) static void put(struct out *o, char c)
+{
+	if (o->used == o->size)
+		o->text = realloc(o->text, o->size = o->size ? 2 * o->size : 64);
+	o->text[o->used++] = c;
+	for (int i = 0; i < SLOW; i++)
+		o->sum = (o->sum << 5 | o->sum >> 59) ^ (unsigned char)(c + i);
+}
+__attribute__((noinline)) static void copy(struct out *o, const char *code)
+{
+	for (;;) {
+		char c = *code++; // CAUSE
+		put(o, c);
+		if (c == ';')
+			return;
+		if (c == '"')
+			for (;;) {
+				c = *code++; // CAUSE
+				put(o, c);
+				if (c == '"')
+					break;
+			}
+	}
+}
+int main(int argc, char **argv)
+{
+	struct out *o = calloc(1, sizeof *o);
+	char *code = malloc(40);
+	memset(code, 'a', 40);
+	code[30] = '"';
+	if (argc > 1)
+		code[35] = '"', code[39] = ';';
+	for (int i = 0; i < 3000; i++)
+		memset(malloc(40), 'b', 40);
+	copy(o, code);
+	printf("%zu\n", o->used);
+	return 0;
+}
+`,
 }
 
 // TestRunaway: the first access outside of an object is found where the run has more instructions after it than can be followed.
 func TestRunaway(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	builds := []build{{"words.c", "gcc", "-O2"}, {"words.c", "clang", "-O0"}, {"codes.c", "gcc", "-O0"}, {"codes.c", "clang", "-O2"},
 		{"cells.c", "gcc", "-O0"}, {"cells.c", "gcc", "-O2"}, {"cells.c", "clang", "-O2"}}
-	eachBuild(t, builds, func(source string) string { return runawayPrograms[source] }, "SIGSEGV", func(t *testing.T, source string, d *evidence.Diagnosis) {
+	check := func(t *testing.T, source string, d *evidence.Diagnosis) {
 		if len(d.Causes) == 0 {
 			t.Fatalf("no cause is named: %+v", d.Unknown)
 		}
@@ -126,5 +169,13 @@ func TestRunaway(t *testing.T) {
 		if c.Kind != evidence.CauseHeapOverflow || c.Site == nil || !isCause(runawayPrograms[source], c.Site.Line) || c.Object == nil {
 			t.Errorf("%q (%s) at %+v", c.Summary, c.Kind, c.Site)
 		}
-	})
+	}
+	text := func(source string) string { return runawayPrograms[source] }
+	for _, slow := range []string{"0", "12"} { // all of the run is followed, or only its end
+		t.Run("slow "+slow, func(t *testing.T) {
+			eachBuild(t, []build{{"quotes.c", "gcc", "-O2"}, {"quotes.c", "clang", "-O0"}}, text, "SIGSEGV", check, "-DSLOW="+slow)
+		})
+	}
+	crashtest.TracesAccesses(t)
+	eachBuild(t, builds, text, "SIGSEGV", check)
 }
