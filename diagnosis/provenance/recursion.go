@@ -27,6 +27,9 @@ type Cycle struct {
 	// Before is what the word held before that; Known: something had been stored there, so that the value is not one of chance.
 	Before uint64
 	Known  bool
+	// Ring: the pointers led around before that store as well, or it gave a word that leads to itself its first value. Lists without an end are
+	// made like that.
+	Ring bool
 }
 
 // Pointer is a word that holds an address.
@@ -191,7 +194,26 @@ func (f *follower) closed(calls int, words []Pointer) *Cycle {
 	if w := c.Closing; w != nil && w.member != nil {
 		w.Name = w.member.Name
 	}
+	c.Ring = c.Known && f.ledAround(c) || !c.Known && len(words) == 1
 	return c
+}
+
+// ledAround reports whether what the closing word held before led back to it.
+func (f *follower) ledAround(c *Cycle) bool {
+	const most = 1000 // pointers
+	start, offset := c.Closing.Addr-evidence.Addr(c.Closing.offset), evidence.Addr(c.Closing.offset)
+	at := evidence.Addr(c.Before)
+	for range most {
+		if at == start {
+			return true
+		}
+		next, known := f.value(flow.Memory(at+offset, 8), c.Stored)
+		if !known || next == 0 {
+			return false
+		}
+		at = evidence.Addr(next)
+	}
+	return false
 }
 
 // alike reports whether two words are known to be the same member of one type.

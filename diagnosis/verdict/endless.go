@@ -12,7 +12,8 @@ import (
 )
 
 // endless is for a recursion that used up the stack as it went around in a cycle of pointers. The store that closed the cycle is the cause, if all of its
-// pointers are the same member of their objects; else one of them may lead back as it should, and another thing should have ended the recursion.
+// pointers are the same member of their objects, and had not led around before. Else they may lead back as they should, and another thing should have ended
+// the recursion.
 func (w *work) endless() (found bool) {
 	f := &w.Case.Failure
 	if f.Kind != evidence.StackOverflow || f.Recursion == nil {
@@ -39,7 +40,7 @@ func (w *work) endless() (found bool) {
 		Summary: fmt.Sprintf("%s stored %#x in %s, which closed a cycle: %s comes to the same memory again after %s", siteText(site), c.Closing.Value, name,
 			evidence.ShortName(c.Function), wording.Count(uint64(c.Calls), "call")),
 		Story: []evidence.CauseStep{w.exact.step(fmt.Sprintf("%s stored %#x in %s", siteText(site), c.Closing.Value, name), site)}}
-	if !c.Alike {
+	if !c.Alike || c.Ring {
 		cause.Open = evidence.OpenOrigin
 	}
 	w.withoutStore(&cause, c)

@@ -96,6 +96,34 @@ int main(void)
 	return 0;
 }
 `,
+		// A list is a ring from its start on, and the recursion does not look for its head.
+		"ring": `
+#include <stdio.h>
+#include <stdlib.h>
+struct link { struct link *next; long value; };
+__attribute__((noinline)) static void put(struct link *head, long value)
+{
+	struct link *l = malloc(sizeof *l);
+	l->value = value;
+	l->next = head->next;
+	head->next = l;
+}
+__attribute__((noinline)) static long sum(struct link *l)
+{
+	volatile long here = l->value;
+	here += sum(l->next);
+	return here;
+}
+int main(int argc, char **argv)
+{
+	struct link *head = calloc(1, sizeof *head);
+	head->next = head;
+	for (int i = 0; i < argc * 3; i++)
+		put(head, i);
+	printf("%ld\n", sum(head));
+	return 0;
+}
+`,
 		"deep": `
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +153,7 @@ int main(void)
 		}
 		eachBuild(t, builds, func(string) string { return text[source] }, "SIGSEGV", func(t *testing.T, _ string, d *evidence.Diagnosis) {
 			switch source {
-			case "deep":
+			case "deep", "ring":
 				if len(d.Causes) > 0 {
 					t.Errorf("a cause: %s", d.Causes[0].Summary)
 				}
