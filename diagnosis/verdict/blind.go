@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"diagnose/diagnosis/provenance"
+	"diagnose/evidence"
+)
+
+// blindWait is for a thread that failed by what it used after a wait for a condition variable, although the condition that it had tested before still held when
+// the wait returned. A cause that is proved says more.
+func (w *work) blindWait() error {
+	if w.Case == nil || slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Proof == evidence.Proved }) {
+		return nil
+	}
+	x := w.exact
+	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil && !errors.Is(err, errLong) || x.trace == nil || x.trace.Threads() < 2 {
+		return nil
+	}
+	reached := x.reached()
+	if reached == nil {
+		return nil
+	}
+	b := provenance.Continued(x.trace, x.program, x.last())
+	if b == nil {
+		return nil
+	}
+	part := slices.IndexFunc(b.Words, func(o provenance.TestedWord) bool { return reached.From(o.Addr, o.Size) })
+	if part < 0 {
+		return nil // what it used has nothing to do with what it had tested
+	}
+	wait, tested := x.site(b.PC), x.site(b.Tested)
+	if wait == nil || tested == nil {
+		return nil
+	}
+	name := cmp.Or(b.Words[part].Name, nameOf(w.Process, w.Object, b.Words[part].Addr))
+	cause := evidence.Cause{Kind: evidence.CauseAtomicity, Basis: evidence.BasisOrder, Variable: name, Site: wait, Proof: evidence.Replayed,
+		Summary: fmt.Sprintf("%s waits for a condition variable once, and the thread continued although by the test at %s it had to wait again", siteText(wait), siteText(tested)),
+		Story: []evidence.CauseStep{x.step(siteText(tested)+" found that it had to wait", tested),
+			x.step(siteText(wait)+" waited; after that the same test would have found that it had to wait again", wait)}}
+	w.out.Causes = slices.Insert(w.out.Causes, 0, cause)
+	return nil
+}

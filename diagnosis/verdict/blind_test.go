@@ -1,0 +1,182 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"diagnose/evidence"
+)
+
+// TestBlindWait: a thread that waits for a condition variable once goes on although another thread was faster. That is found in one recording, without accesses
+// being traced. A program that tests again, and fails for another reason, names no wait.
+func TestBlindWait(t *testing.T) {
+	text := map[string]string{
+		"numbers.c": `
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct queue { pthread_mutex_t lock; pthread_cond_t more; int head, tail, items[64], done; };
+static struct queue *q;
+static void *work(void *unused)
+{
+	for (;;) {
+		pthread_mutex_lock(&q->lock);
+		WHEN (q->head == q->tail && !q->done)
+			pthread_cond_wait(&q->more, &q->lock); // CAUSE
+		if (q->done && q->head == q->tail) {
+			pthread_mutex_unlock(&q->lock);
+			return unused;
+		}
+		int item = q->items[q->head++ % 64];
+		pthread_mutex_unlock(&q->lock);
+		if (item == WRONG)
+			abort();
+	}
+}
+int main(void)
+{
+	q = calloc(1, sizeof *q);
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->more, NULL);
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, work, NULL);
+	for (int i = 1; i <= 40; i++) {
+		pthread_mutex_lock(&q->lock);
+		q->items[q->tail++ % 64] = i;
+		pthread_cond_broadcast(&q->more);
+		pthread_mutex_unlock(&q->lock);
+		usleep(50);
+	}
+	pthread_mutex_lock(&q->lock);
+	q->done = 1;
+	pthread_cond_broadcast(&q->more);
+	pthread_mutex_unlock(&q->lock);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+`,
+		"list.c": `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct item { int number; struct item *next; };
+struct list { struct item *first; int taken; pthread_mutex_t lock; pthread_cond_t filled; };
+static struct list *l;
+__attribute__((noinline)) static struct item *take(struct list *l)
+{
+	pthread_mutex_lock(&l->lock);
+	WHEN (!l->first)
+		pthread_cond_wait(&l->filled, &l->lock); // CAUSE
+	struct item *i = l->first;
+	l->first = i->next;
+	l->taken++;
+	pthread_mutex_unlock(&l->lock);
+	return i;
+}
+static void *work(void *unused)
+{
+	for (int n = 0; n < 12; n++) {
+		struct item *i = take(l);
+		if (i->number == WRONG)
+			l = NULL;
+		free(i);
+	}
+	return unused;
+}
+int main(void)
+{
+	l = calloc(1, sizeof *l);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->filled, NULL);
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, work, NULL);
+	struct list *own = l;
+	for (int n = 0; n < 36; n++) {
+		struct item *i = malloc(sizeof *i);
+		i->number = n;
+		pthread_mutex_lock(&own->lock);
+		i->next = own->first;
+		own->first = i;
+		pthread_cond_broadcast(&own->filled);
+		pthread_mutex_unlock(&own->lock);
+		usleep(80);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	return 0;
+}
+`,
+		"vector.cc": `
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+static std::mutex m;
+static std::condition_variable c;
+static std::vector<int> v;
+static void work()
+{
+	for (int n = 0; n < 10; n++) {
+		std::unique_lock<std::mutex> lock(m);
+		WHEN (v.empty())
+			c.wait(lock); // CAUSE
+		int item = v.back();
+		v.pop_back();
+		if (item == WRONG)
+			abort();
+	}
+}
+int main()
+{
+	v.reserve(64);
+	v.push_back(0);
+	v.pop_back();
+	std::thread a(work), b(work), d(work);
+	for (int i = 1; i <= 30; i++) {
+		{
+			std::lock_guard<std::mutex> lock(m);
+			v.push_back(i);
+		}
+		c.notify_all();
+		usleep(80);
+	}
+	a.join();
+	b.join();
+	d.join();
+	return 0;
+}
+`,
+	}
+	source := func(name string) string { return text[name] }
+	names := func(d *evidence.Diagnosis, name string) bool {
+		return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(text[name], d.Causes[0].Site.Line)
+	}
+	for _, x := range []struct {
+		build
+		ends, wrong, other string
+	}{
+		{build{"numbers.c", "gcc", "-O1"}, "SIGABRT", "0", "7"},
+		{build{"numbers.c", "clang", "-O2"}, "SIGABRT", "0", "7"},
+		{build{"list.c", "gcc", "-O0"}, "SIGSEGV", "-1", "7"},
+		{build{"list.c", "gcc", "-O2"}, "SIGSEGV", "-1", "7"},
+		{build{"vector.cc", "g++", "-O2"}, "SIGABRT", "0", "7"},
+	} {
+		eachBuild(t, []build{x.build}, source, x.ends, func(t *testing.T, name string, d *evidence.Diagnosis) {
+			if !names(d, name) {
+				t.Errorf("causes %+v, unknown %+v", d.Causes, d.Unknown)
+			}
+		}, "-pthread", "-DWHEN=if", "-DWRONG="+x.wrong)
+		t.Run("twin", func(t *testing.T) {
+			eachBuild(t, []build{x.build}, source, x.ends, func(t *testing.T, name string, d *evidence.Diagnosis) {
+				if names(d, name) {
+					t.Errorf("a cause: %s", d.Causes[0].Summary)
+				}
+			}, "-pthread", "-DWHEN=while", "-DWRONG="+x.other)
+		})
+	}
+}
