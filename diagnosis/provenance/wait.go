@@ -66,7 +66,7 @@ func Continued(t *flow.Trace, p Program, n int) *BlindWait {
 		w.branches = append(w.branches, branch)
 		k = branch
 	}
-	if len(w.branches) == 0 || len(w.words) == 0 || w.testing(n) {
+	if len(w.branches) == 0 || len(w.words) == 0 || w.testing(n) || w.testedAgain(at, n) {
 		return nil
 	}
 	return &BlindWait{PC: t.Step(call).PC, Tested: w.ownPlace(w.branches[0]), Words: w.words}
@@ -93,6 +93,21 @@ func (w *waitSearch) testing(n int) bool {
 		}
 	}
 	return false
+}
+
+// testedAgain reports whether branches between the wait and step n tested all of the words: the thread did what it does if it has nothing to wait for.
+func (w *waitSearch) testedAgain(wait, n int) bool {
+	const most = 1000 // branches
+	later := waitSearch{follower: w.follower, locked: wait, returned: w.returned}
+	for at, looked := n, 0; at > wait && looked < most; at = w.trace.Previous(at) {
+		if s := w.trace.Step(at); s.Inst != nil && s.Inst.Flow == x86.FlowBranch && w.program.Own(s.PC) {
+			later.holds(at)
+			looked++
+		}
+	}
+	return !slices.ContainsFunc(w.words, func(o TestedWord) bool {
+		return !slices.ContainsFunc(later.words, func(l TestedWord) bool { return l.Addr == o.Addr })
+	})
 }
 
 // holds reports whether a branch would go the same way again; false as well if that is not known.
