@@ -197,6 +197,9 @@ func TestAheadOfPrograms(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
+			if p.Name == "threads/fails_unbegun" {
+				t.Skip("its threads have no events when it fails: what they execute until then is not recorded, and two replays differ")
+			}
 			for _, r := range []*recordtest.Recorded{p.Record(t), p.RecordTurns(t, 7)} {
 				rec, err := record.Open(r.Dir)
 				if err != nil {
