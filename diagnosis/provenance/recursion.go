@@ -148,33 +148,17 @@ func (f *follower) hop(call, before int, r x86.Reg) (words []Pointer) {
 			return nil
 		}
 		if l.Space == transfer.Memory && !f.trace.OnStack(l.Addr) {
-			base, ok := f.base(n, l.Addr)
+			base, ok := f.base(l, n)
 			if !ok {
 				return nil
 			}
-			start := f.trace.Register(n, x86.Reg(base.Num))
-			p := Pointer{Location: l, offset: int64(l.Addr) - int64(start), read: n}
+			p := Pointer{Location: l, offset: int64(l.Addr) - int64(f.trace.Register(n, base)), read: n}
 			p.Value, _ = f.value(l, n)
 			p.member = useSearch{f}.read(l, n)
-			words, l = append(words, p), base
+			words, l = append(words, p), flow.Register(f.trace.Step(n).Thread, base, 8)
 		}
 	}
 	return nil
-}
-
-// base is the register by which step n read a word.
-func (f *follower) base(n int, addr evidence.Addr) (l flow.Location, ok bool) {
-	s := f.trace.Step(n)
-	if s.Inst == nil {
-		return l, false
-	}
-	for k := range s.Inst.Operands {
-		o := &s.Inst.Operands[k]
-		if at, known := f.trace.Address(n, k); o.IsMemory && known && at == addr && o.Memory.Base.General() {
-			return flow.Register(s.Thread, o.Memory.Base, 8), true
-		}
-	}
-	return l, false
 }
 
 // closed is the cycle of some words, with the last store to them.

@@ -90,17 +90,28 @@ func (u useSearch) name(l flow.Location, n int) string {
 
 // baseOf is the address from which the code reaches memory at a step: that in the base register; 0: it is not known, or is that of a frame.
 func (u useSearch) baseOf(l flow.Location, n int) evidence.Addr {
-	s := u.trace.Step(n)
+	if base, ok := u.base(l, n); ok {
+		return evidence.Addr(u.trace.Register(n, base))
+	}
+	return 0
+}
+
+// base is the register from which the code reaches memory at a step; ok is false if it is not known, or is that of a frame.
+func (f *follower) base(l flow.Location, n int) (r x86.Reg, ok bool) {
+	s := f.trace.Step(n)
+	if s.Inst == nil {
+		return x86.RegNone, false
+	}
 	for k := range s.Inst.Operands {
 		o := &s.Inst.Operands[k]
 		if !o.IsMemory || !o.Memory.Base.General() || o.Memory.Base == x86.RSP {
 			continue
 		}
-		if addr, known := u.trace.Address(n, k); known && l.Addr >= addr && l.Addr < addr+evidence.Addr(max(o.Size, 1)) {
-			return evidence.Addr(u.trace.Register(n, o.Memory.Base))
+		if addr, known := f.trace.Address(n, k); known && l.Addr >= addr && l.Addr < addr+evidence.Addr(max(o.Size, 1)) {
+			return o.Memory.Base, true
 		}
 	}
-	return 0
+	return x86.RegNone, false
 }
 
 // givenAt is the last step before another that stored to memory a part of the same type as one that was read; none: it is not known.

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,7 +16,7 @@ func (w *work) blindWait() error {
 		return nil
 	}
 	x := w.exact
-	if err := x.record(w.progress.ctx, w.Image, w.progress.say); err != nil && !errors.Is(err, errLong) || x.trace == nil || x.trace.Threads() < 2 {
+	if !w.tracedCauses.recorded() || x.trace == nil || x.trace.Threads() < 2 {
 		return nil
 	}
 	reached := x.reached()

@@ -6,32 +6,16 @@ import (
 	"diagnose/evidence"
 )
 
-// TestBlindWait: a thread that waits for a condition variable once goes on although another thread was faster. That is found in one recording, without accesses
-// being traced. A program that tests again, and fails for another reason, names no wait.
-func TestBlindWait(t *testing.T) {
-	text := map[string]string{
-		"numbers.c": `
+// queueHead and queueMain are a program whose threads take numbers from a queue, without what each thread does.
+const (
+	queueHead = `
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 struct queue { pthread_mutex_t lock; pthread_cond_t more; int head, tail, items[64], done; };
 static struct queue *q;
-static void *work(void *unused)
-{
-	for (;;) {
-		pthread_mutex_lock(&q->lock);
-		WHEN (q->head == q->tail && !q->done)
-			pthread_cond_wait(&q->more, &q->lock); // CAUSE
-		if (q->done && q->head == q->tail) {
-			pthread_mutex_unlock(&q->lock);
-			return unused;
-		}
-		int item = q->items[q->head++ % 64];
-		if (item == WRONG)
-			abort();
-		pthread_mutex_unlock(&q->lock);
-	}
-}
+`
+	queueMain = `
 int main(void)
 {
 	q = calloc(1, sizeof *q);
@@ -55,7 +39,31 @@ int main(void)
 		pthread_join(t[i], NULL);
 	return 0;
 }
-`,
+`
+)
+
+// TestBlindWait: a thread that waits for a condition variable once continues although another thread was faster. That is found in one recording, without accesses
+// being traced. A program that tests again, and fails for another reason, names no wait.
+func TestBlindWait(t *testing.T) {
+	text := map[string]string{
+		"numbers.c": queueHead + `
+static void *work(void *unused)
+{
+	for (;;) {
+		pthread_mutex_lock(&q->lock);
+		WHEN (q->head == q->tail && !q->done)
+			pthread_cond_wait(&q->more, &q->lock); // CAUSE
+		if (q->done && q->head == q->tail) {
+			pthread_mutex_unlock(&q->lock);
+			return unused;
+		}
+		int item = q->items[q->head++ % 64];
+		if (item == WRONG)
+			abort();
+		pthread_mutex_unlock(&q->lock);
+	}
+}
+` + queueMain,
 		"list.c": `
 #include <pthread.h>
 #include <stdio.h>

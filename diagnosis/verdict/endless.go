@@ -1,7 +1,7 @@
 package verdict
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,7 +19,7 @@ func (w *work) endless() (found bool) {
 	if f.Kind != evidence.StackOverflow || f.Recursion == nil {
 		return false
 	}
-	if err := w.exact.record(w.progress.ctx, w.Image, w.progress.say); err != nil && !errors.Is(err, errLong) || w.exact.trace == nil {
+	if !w.tracedCauses.recorded() || w.exact.trace == nil {
 		return false
 	}
 	c := provenance.Recurs(w.exact.trace, w.exact.program, w.exact.last(), func(function string) bool {
@@ -32,14 +32,11 @@ func (w *work) endless() (found bool) {
 	if site == nil {
 		return false
 	}
-	name := c.Closing.Name
-	if name == "" {
-		name = nameOf(w.Process, w.Object, c.Closing.Addr)
-	}
+	name := cmp.Or(c.Closing.Name, nameOf(w.Process, w.Object, c.Closing.Addr))
+	stored := fmt.Sprintf("%s stored %#x in %s", siteText(site), c.Closing.Value, name)
 	cause := evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Variable: name, Site: site, Proof: evidence.Replayed,
-		Summary: fmt.Sprintf("%s stored %#x in %s, which closed a cycle: %s comes to the same memory again after %s", siteText(site), c.Closing.Value, name,
-			evidence.ShortName(c.Function), wording.Count(uint64(c.Calls), "call")),
-		Story: []evidence.CauseStep{w.exact.step(fmt.Sprintf("%s stored %#x in %s", siteText(site), c.Closing.Value, name), site)}}
+		Summary: fmt.Sprintf("%s, which closed a cycle: %s comes to the same memory again after %s", stored, evidence.ShortName(c.Function), wording.Count(uint64(c.Calls), "call")),
+		Story:   []evidence.CauseStep{w.exact.step(stored, site)}}
 	if !c.Alike || c.Ring {
 		cause.Open = evidence.OpenOrigin
 	}

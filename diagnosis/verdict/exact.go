@@ -594,12 +594,18 @@ type tracedCauses struct {
 	conclusion *conclusion
 }
 
+// recorded makes the trace, if it was not made before; false: that failed. Of a run that is too long there may be none.
+func (t *tracedCauses) recorded() bool {
+	err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say)
+	return err == nil || errors.Is(err, errLong)
+}
+
 // follow follows a victim's value through a trace of the run; nil: there is no trace, or it does not decide.
 func (t *tracedCauses) follow(v *victim) *followed {
 	if v.use && v.way == nil {
 		return nil
 	}
-	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
+	if !t.recorded() {
 		return nil
 	}
 	if v.outside != nil {
@@ -708,7 +714,7 @@ func (t *tracedCauses) chosen(v *victim, cause *evidence.Cause) {
 	if v.outside == nil && cause.Basis != evidence.BasisInitial && cause.Kind != evidence.CauseUninitialised {
 		return
 	}
-	if err := t.exact.record(t.progress.ctx, t.in.Image, t.progress.say); err != nil && !errors.Is(err, errLong) {
+	if !t.recorded() {
 		return
 	}
 	if v.outside != nil {

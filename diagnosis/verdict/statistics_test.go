@@ -12,13 +12,8 @@ import (
 // follows from the one that matters.
 func TestStatistics(t *testing.T) {
 	crashtest.TracesAccesses(t)
-	const queue = `
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-struct queue { pthread_mutex_t lock; pthread_cond_t more; int head, tail, items[64], done; };
-static struct queue *q;
-static long handled;
+	const queue = queueHead + `
+long handled;
 static void *work(void *unused)
 {
 	for (;;) {
@@ -36,30 +31,7 @@ static void *work(void *unused)
 		__atomic_fetch_add(&handled, item, __ATOMIC_SEQ_CST);
 	}
 }
-int main(void)
-{
-	q = calloc(1, sizeof *q);
-	pthread_mutex_init(&q->lock, NULL);
-	pthread_cond_init(&q->more, NULL);
-	pthread_t t[3];
-	for (int i = 0; i < 3; i++)
-		pthread_create(&t[i], NULL, work, NULL);
-	for (int i = 1; i <= 40; i++) {
-		pthread_mutex_lock(&q->lock);
-		q->items[q->tail++ % 64] = i;
-		pthread_cond_broadcast(&q->more);
-		pthread_mutex_unlock(&q->lock);
-		usleep(50);
-	}
-	pthread_mutex_lock(&q->lock);
-	q->done = 1;
-	pthread_cond_broadcast(&q->more);
-	pthread_mutex_unlock(&q->lock);
-	for (int i = 0; i < 3; i++)
-		pthread_join(t[i], NULL);
-	return handled < 0;
-}
-`
+` + queueMain
 	for _, b := range []build{{"queue.c", "gcc", "-O1"}, {"queue.c", "clang", "-O2"}} {
 		t.Run(b.compiler+" "+b.level, func(t *testing.T) {
 			path := crashtest.Compile(t, crashtest.Program{Source: b.source, Text: queue, Compiler: b.compiler, Flags: []string{b.level, "-pthread"}})
