@@ -146,6 +146,8 @@ type change struct {
 	options replay.FreeRequest
 	// breaks makes those of one replay; nil: it has none.
 	breaks func() []replay.Break
+	// keeps: the program computes what it did, only in more memory, or in memory that is not freed.
+	keeps bool
 }
 
 // noLink is the link of a change to the victim's object, or to what the process began with.
@@ -238,13 +240,13 @@ func (ce *chainExperiments) heapChanges() []change {
 	at, err := ce.chain.moments.ofCall(*ce.chain.made.call, is)
 	if err == nil {
 		edit.At = at
-		list = append(list, change{what: what, link: noLink, event: ce.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}})
+		list = append(list, change{what: what, link: noLink, event: ce.objectEvent(at), options: replay.FreeRequest{Edits: []replay.Edit{edit}}, keeps: true})
 	} else {
 		ce.chain.progress.failedPart(err)
 	}
 	if ce.chain.made.seen.Site != nil {
 		each := evidence.Moment{Thread: ce.chain.made.call.thread, Ordinal: ce.chain.made.call.ordinal, PC: ce.chain.made.seen.Site.PC}
-		list = append(list, change{what: all, link: noLink, event: ce.objectEvent(each), breaks: func() []replay.Break { return ce.eachCall(do) }})
+		list = append(list, change{what: all, link: noLink, event: ce.objectEvent(each), breaks: func() []replay.Break { return ce.eachCall(do) }, keeps: true})
 	}
 	return list
 }

@@ -75,8 +75,18 @@ func (x *experiments) replayed(what string, rec *record.Recording, opts replay.F
 	return x.repeat(what, expect, func() trial { return x.once(rec, opts, expect) })
 }
 
+// endingByItself is the same, with a status other than 0 for the run's own: it ends by itself as it would without the failure.
+func (x *experiments) endingByItself() *experiments {
+	other, end := *x, *x.end
+	end.ownStatus, other.end = true, &end
+	return &other
+}
+
 // without is replayed for a change with which the recorded run has not to fail.
 func (x *experiments) without(c *change) evidence.Experiment {
+	if c.keeps && x.in.Case.Failure.Kind != evidence.ExitStatus {
+		x = x.endingByItself()
+	}
 	e := x.repeat(c.what, false, func() trial {
 		opts := c.options
 		if c.breaks != nil {
@@ -261,6 +271,8 @@ type recordedEnd struct {
 	in     *Input
 	rec    *record.Recording
 	faults *faultHandlers
+	// ownStatus: whatever status a run ends by is its own.
+	ownStatus bool
 }
 
 // compare looks at the process at its end.
@@ -383,7 +395,7 @@ func (e *recordedEnd) samePlace(function string) bool {
 
 // passes reports whether a run that ends with a status is known to have passed.
 func (e *recordedEnd) passes(status int) bool {
-	return status == 0 || slices.ContainsFunc(e.in.Passing, func(r *record.Recording) bool {
+	return e.ownStatus || status == 0 || slices.ContainsFunc(e.in.Passing, func(r *record.Recording) bool {
 		o := &r.Manifest.Outcome
 		return o.Signal == 0 && o.Status == status
 	})
