@@ -113,6 +113,12 @@ type CauseStep struct {
 	Proof  Proof       `json:"proof"`
 }
 
+// ComparedValue is a value that a condition compared. Value is empty if it is not known; Story says where it came from, the oldest first.
+type ComparedValue struct {
+	Value string      `json:"value,omitempty"`
+	Story []CauseStep `json:"story"`
+}
+
 // Interleaving is a pattern with its accesses, in a failing run and in a passing
 // one.
 type Interleaving struct {
@@ -246,6 +252,8 @@ type Cause struct {
 	Interleaving *Interleaving `json:"interleaving,omitempty"`
 	Object       *HeapObject   `json:"object,omitempty"`
 	Experiments  []Experiment  `json:"experiments,omitempty"`
+	// Compared are the values that the condition compared at which a lead ends, as far as a trace has where they came from.
+	Compared []ComparedValue `json:"compared,omitempty"`
 	// Outside is the access outside of a variable or an object that the Summary begins with; nil: it has none.
 	Outside *OutsideAccess `json:"outside,omitempty"`
 	// Invalidated is the call of a container's function that freed Object; nil: it was freed otherwise, or it is not known.

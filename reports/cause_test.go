@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -152,5 +153,34 @@ func TestStackOfARecordedThread(t *testing.T) {
 		if want := `thread 1 "teller"  ` + x.want; !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
+	}
+}
+
+// Of a long story a report for people has the first steps and the last ones, and says how many it leaves out. Documents have all.
+func TestLongStory(t *testing.T) {
+	x := overflowCause()
+	x.Story = nil
+	for i := range 12 {
+		site := evidence.Site{Function: "step", File: "/src/steps.c", Line: 100 + i}
+		x.Story = append(x.Story, evidence.CauseStep{Text: fmt.Sprintf("link %c was made", 'a'+rune(i)), Site: &site, Proof: evidence.Replayed})
+	}
+	for _, format := range []Format{Text, Markdown} {
+		out := render(t, diagnosed(x), Options{Format: format})
+		if !strings.Contains(out, "4 more steps") {
+			t.Errorf("%s does not say how many steps are left out:\n%s", format, out)
+		}
+		for i := range 12 {
+			link, told := fmt.Sprintf("link %c was made", 'a'+rune(i)), i < 3 || i >= 7
+			if strings.Contains(out, link) != told {
+				t.Errorf("%s, %s: told %v, want %v", format, link, !told, told)
+			}
+		}
+	}
+	if out := render(t, diagnosed(x), Options{Format: JSON}); !strings.Contains(out, "link e was made") {
+		t.Error("JSON lacks a step")
+	}
+	x.Story = x.Story[:8]
+	if out := render(t, diagnosed(x), Options{Format: Text}); strings.Contains(out, "more step") || !strings.Contains(out, "link e was made") {
+		t.Errorf("of 8 steps:\n%s", out)
 	}
 }

@@ -128,7 +128,21 @@ func told(title string, summary style, c *evidence.Cause) []block {
 	if c.Interleaving != nil { // its accesses are the story
 		return append(d, interleaving(c.Interleaving)...)
 	}
-	return append(d, story(c.Story)...)
+	return append(append(d, story(c.Story)...), compared(c.Compared)...)
+}
+
+// compared says where the values came from that a condition compared.
+func compared(values []evidence.ComparedValue) []block {
+	var d []block
+	for i := range values {
+		what := "a value"
+		if v := values[i].Value; v != "" {
+			what = v
+		}
+		d = append(d, prose{say(plain, "The condition compared ").and(strong, what).and(plain, ", which came this way:")})
+		d = append(d, story(values[i].Story)...)
+	}
+	return d
 }
 
 func experimentLine(e *evidence.Experiment) line {
@@ -149,9 +163,28 @@ func experimentLine(e *evidence.Experiment) line {
 	return l
 }
 
+// mostSteps are the steps of a story that a report shows, of which so many are the last ones.
+const (
+	mostSteps = 8
+	lastSteps = 5
+)
+
+// story shows the steps, those in the middle of a long one only by their number: documents have them all.
 func story(steps []evidence.CauseStep) []block {
-	var d []block
+	parts := storySteps(steps)
+	n := len(parts)
+	if n <= mostSteps {
+		return slices.Concat(parts...)
+	}
+	first := mostSteps - lastSteps
+	left := verbatim{say(faint, fmt.Sprintf("   ... %s, which --format json has ...", wording.Count(n-mostSteps, "more step")))}
+	return slices.Concat(slices.Concat(parts[:first]...), []block{left}, slices.Concat(parts[n-lastSteps:]...))
+}
+
+// storySteps are the steps of a story, each with what belongs to it.
+func storySteps(steps []evidence.CauseStep) (parts [][]block) {
 	for i := 0; i < len(steps); i++ {
+		var d []block
 		s := &steps[i]
 		lines := verbatim{say(strong, fmt.Sprintf("%d. ", i+1)).and(plain, s.Text).and(faint, proofMark(s.Proof))}
 		if a := s.Access; a != nil {
@@ -167,8 +200,9 @@ func story(steps []evidence.CauseStep) []block {
 			d = append(d, verbatim{say(faint, fmt.Sprintf("   ... %d more by the same instruction ...", n-2))})
 			i += n - 2
 		}
+		parts = append(parts, d)
 	}
-	return d
+	return parts
 }
 
 // alike counts the steps at the beginning of the list that are by the same instruction with the

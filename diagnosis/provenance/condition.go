@@ -25,12 +25,21 @@ type Condition struct {
 	compared int
 }
 
-// Origins are the ways of the values that a condition of a trace compared, but for constants of the code.
-func (c *Condition) Origins(t *flow.Trace, p Program) (list []*Way) {
+// Compared is a value that a condition compared: its first 8 bytes, if they are Known, and the way that it had come.
+type Compared struct {
+	Way   *Way
+	Value uint64
+	Known bool
+}
+
+// Origins are the values that a condition of a trace compared, but for constants of the code.
+func (c *Condition) Origins(t *flow.Trace, p Program) (list []Compared) {
 	f := &follower{trace: t, program: p}
 	for _, l := range c.values {
 		if l.Space == transfer.Memory || !f.constant(l, c.compared) {
-			list = append(list, Value(t, p, l, c.compared))
+			x := Compared{Way: Value(t, p, l, c.compared)}
+			x.Value, x.Known = f.value(l, c.compared)
+			list = append(list, x)
 		}
 	}
 	return list

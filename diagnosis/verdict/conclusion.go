@@ -60,6 +60,11 @@ func (k *conclusion) reword() {
 		for j := range c.Story {
 			c.Story[j].Text = evidence.Say(c.Story[j].Text)
 		}
+		for i := range c.Compared {
+			for j := range c.Compared[i].Story {
+				c.Compared[i].Story[j].Text = evidence.Say(c.Compared[i].Story[j].Text)
+			}
+		}
 	}
 	for i := range k.out.Excluded {
 		k.out.Excluded[i].Text = evidence.Say(k.out.Excluded[i].Text)

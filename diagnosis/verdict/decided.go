@@ -123,6 +123,42 @@ func (t *tracedCauses) leadOfConditions() {
 	}
 }
 
+// comparedValues adds to leads that end at a condition which values it compared, and where they came from, as far as a trace has that.
+func (t *tracedCauses) comparedValues() {
+	for c := range t.out.Told() {
+		if c.Open == "" || c.Site == nil {
+			continue
+		}
+		led := t.exact.conditionBefore(c.Site)
+		if led == nil {
+			continue
+		}
+		for _, from := range led.Origins(t.exact.trace, t.exact.program) {
+			v := evidence.ComparedValue{Story: t.exact.offsetStory(from.Way)}
+			if from.Known {
+				v.Value = valueText(from.Value)
+			}
+			if len(v.Story) > 0 {
+				c.Compared = append(c.Compared, v)
+			}
+		}
+	}
+}
+
+// conditionBefore is the last condition that decided that the program gave up, and is at a place or led there; nil: the trace has none.
+func (x *exact) conditionBefore(site *evidence.Site) *provenance.Condition {
+	r := x.reasons()
+	if r == nil {
+		return nil
+	}
+	for i := range r.Conditions {
+		if c := &r.Conditions[i]; x.sameLine(c.PC, site.PC) || c.Next != 0 && x.sameLine(c.Next, site.PC) {
+			return c
+		}
+	}
+	return nil
+}
+
 // leadTo tells the branches that decided what happened.
 func (t *tracedCauses) leadTo(r *provenance.Reasons, happened string) {
 	var steps []evidence.CauseStep

@@ -101,8 +101,8 @@ func (ds *divergenceSearch) divergence(c *provenance.Condition, s *delta.Separat
 	for _, values := range s.Values {
 		d.Passing = append(d.Passing, valueTexts(values))
 	}
-	for _, way := range c.Origins(ds.exact.trace, ds.exact.program) {
-		d.Origin = append(d.Origin, ds.exact.story(way)...)
+	for _, from := range c.Origins(ds.exact.trace, ds.exact.program) {
+		d.Origin = append(d.Origin, ds.exact.story(from.Way)...)
 	}
 	d.Text = divergenceText(d)
 	return d

@@ -180,11 +180,11 @@ func (x *exact) tested() *provenance.Way {
 	if x.failure.Kind != evidence.AssertionFailure || r == nil || len(r.Conditions) == 0 {
 		return nil
 	}
-	ways := r.Conditions[0].Origins(x.trace, x.program)
-	if len(ways) != 1 || ways[0].End == provenance.Undecided || x.outcome(ways[0], &r.Conditions[0]) {
+	compared := r.Conditions[0].Origins(x.trace, x.program)
+	if len(compared) != 1 || compared[0].Way.End == provenance.Undecided || x.outcome(compared[0].Way, &r.Conditions[0]) {
 		return nil
 	}
-	return ways[0]
+	return compared[0].Way
 }
 
 // outcome reports whether a way is that of a constant which the condition's own line has: code that was not optimised stores whether a part
@@ -518,7 +518,7 @@ func (x *exact) instead(v *victim, cause *evidence.Cause) *evidence.Cause {
 // sameLine reports whether two places are known to be of one line of the source.
 func (x *exact) sameLine(a, b evidence.Addr) bool {
 	s, o := x.site(a), x.site(b)
-	return s != nil && o != nil && s.File == o.File && s.Line == o.Line
+	return s != nil && o != nil && s.File != "" && s.File == o.File && s.Line == o.Line
 }
 
 // computedAt is a lead to the place that computed a divisor of 0 of other values; nil: the trace does not have it.

@@ -154,24 +154,51 @@ func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
 	if w.Led != nil {
 		steps = append(steps, x.offsetStory(w.Led)...)
 	}
-	links := slices.DeleteFunc(slices.Clone(w.Links), func(l provenance.Link) bool { return l.Spilled })
-	if len(links) > mostTold {
-		links = links[:mostTold]
-	}
-	for i := len(links) - 1; i >= 0; i-- {
-		l := &links[i]
-		switch s := x.site(l.PC); {
-		case s == nil:
-		case l.Kind == provenance.Computed && w.End == provenance.Undecided && l.PC == w.PC:
-			add(siteText(s)+" computed"+numberText(l)+" of several values", s)
-		default:
-			add(x.linkText(l), s)
-		}
+	for _, l := range x.told(w) {
+		add(x.linkText(&l), x.site(l.PC))
 	}
 	if s := x.site(w.AccessPC); s != nil && (w.End == provenance.Freed || w.End == provenance.Left || w.End == provenance.Unset) {
 		add(siteText(s)+" uses it", s)
 	}
 	return steps
+}
+
+// toldLink is a link as a story has it.
+type toldLink struct {
+	provenance.Link
+	// several: it was computed of several values, where the way ends.
+	several bool
+	// added: it was computed, and at the same line added to an address.
+	added bool
+}
+
+// told are the links of a way that its story has, the oldest first. What one line does with a value, link after link, is one of them, with
+// the value that it has in the end.
+func (x *exact) told(w *provenance.Way) (list []toldLink) {
+	for i := range slices.Backward(w.Links) {
+		l := toldLink{Link: w.Links[i]}
+		if l.Spilled || x.site(l.PC) == nil {
+			continue
+		}
+		l.several = l.Kind == provenance.Computed && w.End == provenance.Undecided && l.PC == w.PC
+		if n := len(list); n == 0 || !x.joins(&list[n-1], &l) {
+			list = append(list, l)
+			continue
+		} else if last := &list[n-1]; l.Kind == provenance.Offset && last.Kind == provenance.Computed {
+			last.added = true
+		} else {
+			*last = l
+		}
+	}
+	return list[max(0, len(list)-mostTold):]
+}
+
+// joins reports whether a link is told with the one before it: both are of one line, which only computes and stores the value.
+func (x *exact) joins(before, l *toldLink) bool {
+	moves := func(k provenance.LinkKind) bool {
+		return k == provenance.Stored || k == provenance.Computed || k == provenance.Offset
+	}
+	return moves(before.Kind) && moves(l.Kind) && !before.several && !before.added && x.sameLine(before.PC, l.PC)
 }
 
 // sizeStory tells where the size of the object lost a part, if that is why the access was outside of it.
@@ -220,16 +247,16 @@ func (x *exact) step(text string, s *evidence.Site) evidence.CauseStep {
 // mostTold bounds the links that a story has.
 const mostTold = 8
 
-// numberText is the value of a link, with a space before it; empty: it is not known.
-func numberText(l *provenance.Link) string {
+// numberText is the value of a link, with a space before it, or "it" if it is not known.
+func (l *toldLink) numberText() string {
 	if !l.Known {
-		return ""
+		return " it"
 	}
 	return " " + valueText(l.Value)
 }
 
-func (x *exact) linkText(l *provenance.Link) string {
-	s, value := siteText(x.site(l.PC)), numberText(l)
+func (x *exact) linkText(l *toldLink) string {
+	s, value := siteText(x.site(l.PC)), l.numberText()
 	switch l.Kind {
 	case provenance.Offset:
 		return s + " added an offset to an address that was good"
@@ -240,7 +267,17 @@ func (x *exact) linkText(l *provenance.Link) string {
 	case provenance.Again:
 		return s + " accessed memory outside of the same object"
 	case provenance.Computed:
-		return fmt.Sprintf("%s computed%s of it", s, value)
+		text := s + " computed another value of it"
+		switch {
+		case l.several:
+			text = s + " computed" + value + " of several values"
+		case l.Known:
+			text = s + " computed" + value + " of it"
+		}
+		if l.added {
+			text += ", and added that to an address that was good"
+		}
+		return text
 	}
 	if l.Times > 1 {
 		return fmt.Sprintf("%s stored%s, the last of %d times", s, value, l.Times)

@@ -153,6 +153,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.out.Interrupted = w.progress.ended() == errInterrupted
 	w.conclusion.fromOrigin()
 	w.tracedCauses.leadOfConditions()
+	w.tracedCauses.comparedValues()
 	w.conclusion.rank()
 	w.branches.lead()
 	w.tracedCauses.ofNoElements()

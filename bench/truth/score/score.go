@@ -115,8 +115,11 @@ func (t target) compatible(kind evidence.CauseKind) bool {
 
 // chain are the places of a cause's story.
 func chain(c *evidence.Cause) (list []*evidence.Site) {
-	for i := range c.Story {
-		step := &c.Story[i]
+	stories := [][]evidence.CauseStep{c.Story}
+	for _, v := range c.Compared {
+		stories = append(stories, v.Story)
+	}
+	for _, step := range slices.Concat(stories...) {
 		list = append(list, step.Site)
 		if step.Access != nil {
 			list = append(list, step.Access.Site)
