@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/internal/crashtest"
 )
 
 // comparedPrograms give up as two values that should be equal are not. One of them is made wrongly at the line that is marked.
@@ -81,7 +80,6 @@ int main(int argc, char **argv)
 
 // TestComparedValues: where a program gives up because of two values, and it is not known which is wrong, the way of each is told.
 func TestComparedValues(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	text := func(source string) string { return comparedPrograms[source] }
 	check := func(t *testing.T, source string, d *evidence.Diagnosis) {
 		if len(d.Causes) > 0 {

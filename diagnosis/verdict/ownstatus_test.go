@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"diagnose/evidence"
-	"diagnose/internal/crashtest"
 )
 
 // ownStatusPrograms end with a status other than 0 where nothing fails: what they were given is wrong, and they say so.
@@ -70,7 +69,6 @@ int main(int argc, char **argv)
 // TestOwnStatus: a run that computes what the recorded one did, only in memory that is large enough or not freed, ends as it would without
 // the bug, whatever its status is.
 func TestOwnStatus(t *testing.T) {
-	crashtest.TracesAccesses(t)
 	text := func(source string) string { return ownStatusPrograms[source] }
 	check := func(t *testing.T, source string, d *evidence.Diagnosis) {
 		if len(d.Causes) == 0 || d.Causes[0].Site == nil || d.Causes[0].Proof != evidence.Proved || !isCause(ownStatusPrograms[source], d.Causes[0].Site.Line) {
