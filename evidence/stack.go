@@ -28,6 +28,8 @@ type Site struct {
 	Column int    `json:"column,omitempty"`
 	// Archive: the program is statically linked, and this code of it has no line while its main function has: it is a library's.
 	Archive bool `json:"archive,omitempty"`
+	// Implicit: the compiler made this code, as that of a destructor that the source does not have; Line is that of the class.
+	Implicit bool `json:"implicit,omitempty"`
 }
 
 // FrameKind says what made a frame.

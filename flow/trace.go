@@ -91,9 +91,10 @@ type Step struct {
 	PC evidence.Addr
 	// Library: the step is not an instruction, but what happened in the recording library.
 	Library bool
-	// Call is the function of the library that was called, if it is known.
-	Call string
-	Inst *x86.Inst
+	// Call is the function of the library that was called, if it is known, and Entry its first instruction.
+	Call  string
+	Entry evidence.Addr
+	Inst  *x86.Inst
 	// Ordinal is that of the thread's last event.
 	Ordinal uint64
 }
@@ -103,7 +104,9 @@ func (t *Trace) Step(n int) Step {
 	s := t.steps.at(n)
 	out := Step{Thread: s.thread, PC: evidence.Addr(s.pc), Library: s.library, Ordinal: s.ordinal}
 	if s.library {
-		out.Call = t.calls[s.called]
+		if name, ok := t.calls[s.called]; ok {
+			out.Call, out.Entry = name, s.called
+		}
 	} else if i := t.instructions[s.pc]; i != nil {
 		out.Inst = i.inst
 	}

@@ -84,11 +84,12 @@ func Machinery(site *evidence.Site) bool {
 	return machineryFunctions[name] || machineryFunctions[site.LinkageName] || hasPrefix(name, machineryPrefixes)
 }
 
-// LibraryCode reports whether a place is not the program's own: Machinery, or
+// LibraryCode reports whether a place is not the program's own: Machinery, code
+// that the compiler made without a source, or
 // code of the standard libraries of C++ and Rust that the compiler put into the
 // program, known by its namespace or by the path of its source.
 func LibraryCode(site *evidence.Site) bool {
-	return Machinery(site) || hasPrefix(filepath.Clean(site.File), toolchainPaths) || // clang writes "/usr/bin/../lib"
+	return site.Implicit || Machinery(site) || hasPrefix(filepath.Clean(site.File), toolchainPaths) || // clang writes "/usr/bin/../lib"
 		strings.Contains(site.File, "/rustlib/src/rust/library/") ||
 		hasPrefix(CanonicalName(site.Function), libraryPrefixes)
 }

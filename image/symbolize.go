@@ -123,6 +123,7 @@ func (n *namer) dwarfSites(base evidence.Site, calls []debuginfo.Call) []Symboli
 		site.File, site.Line, site.Column = wording.Name(at.File), at.Line, at.Column
 		if f := c.Function; f != nil {
 			site.Function, site.LinkageName = n.functionName(f.Name, f.Linkage), wording.Name(f.Linkage)
+			site.Implicit = f.Implicit && at.Line == f.Line
 			if entry := f.Entry; !c.Inlined && uint64(base.ModuleOffset) >= entry {
 				site.FunctionOffset = uint64(base.ModuleOffset) - entry
 			}

@@ -109,6 +109,7 @@ func (t *tracedCauses) decidedBroken() bool {
 	for _, way := range r.Broken {
 		if cause := t.exact.cause(&victim{kind: evidence.CauseBadValue, name: "memory that decided the end"}, way); cause != nil && !t.conclusion.known(cause) {
 			cause.Object = t.exact.objectOf(way)
+			t.withoutFree(cause, way)
 			t.out.Causes = append(t.out.Causes, *cause)
 			found = true
 		}

@@ -584,14 +584,15 @@ func endsBefore(w *provenance.Way) bool {
 
 // tracedCauses finds the causes that a trace of the failing run shows.
 type tracedCauses struct {
-	in         *Input
-	rec        *record.Recording
-	out        *evidence.Diagnosis
-	progress   *progress
-	moments    *moments
-	exact      *exact
-	early      *earlyReads
-	conclusion *conclusion
+	in          *Input
+	rec         *record.Recording
+	out         *evidence.Diagnosis
+	progress    *progress
+	moments     *moments
+	exact       *exact
+	early       *earlyReads
+	conclusion  *conclusion
+	experiments *experiments
 }
 
 // recorded makes the trace, if it was not made before; false: that failed. Of a run that is too long there may be none.
@@ -750,6 +751,12 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 		case f.way.End == provenance.Outside && f.cause.Object != nil && (cause.Object == nil || cause.Object.Addr != f.cause.Object.Addr):
 			f.cause.Experiments = cause.Experiments
 			return f.cause // the object that the pointer was derived from is meant, and not the one before the address
+		case f.way.End == provenance.Freed && (cause.Kind == evidence.CauseBadValue || cause.Kind == evidence.CauseBadInput):
+			if cause.Proof != evidence.Proved {
+				f.cause.Experiments = cause.Experiments
+				return f.cause
+			}
+			cause.Kind, cause.Summary = f.cause.Kind, f.cause.Summary // what the heap put there is no value of the program's
 		case !overwritten(f.exact.telling(f.way)) || cause.Kind != evidence.CauseBadValue && cause.Kind != evidence.CauseBadInput:
 		case cause.Proof == evidence.Proved:
 			cause.Kind = f.cause.Kind

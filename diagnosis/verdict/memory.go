@@ -101,6 +101,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		c, err := w.search(v, from, found)
 		switch {
 		case c == nil && err == nil:
+			w.tracedCauses.withoutFree(found.cause, found.way)
 			w.out.Causes = append(w.out.Causes, *found.cause)
 			continue
 		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
@@ -129,6 +130,7 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 		if found != nil && (cause == nil || c.printed() && found.at(cause)) { // a text that is not printed proves nothing about its number
 			if cause = nil; !w.conclusion.known(found.cause) {
+				w.tracedCauses.withoutFree(found.cause, found.way)
 				w.out.Causes = append(w.out.Causes, *found.cause)
 			}
 		}
@@ -148,6 +150,9 @@ func (w *work) back(victims []victim, from beginning) error {
 				if cause = found.weigh(cause); cause == found.cause && w.conclusion.known(cause) {
 					continue
 				}
+			}
+			if found != nil && cause == found.cause {
+				w.tracedCauses.withoutFree(cause, found.way)
 			}
 			if v.use && refuted(cause) {
 				continue

@@ -202,11 +202,12 @@ func newWork(ctx context.Context, in Input) *work {
 	w.scope = &scope{in: &w.Input, rec: w.rec, exact: w.exact, stacks: w.stacks, heap: w.heap, early: w.earlyReads}
 	w.victims = &victimSearch{in: &w.Input, progress: w.progress, moments: w.moments, exact: w.exact}
 	w.beginnings = &beginnings{in: &w.Input, rec: w.rec, progress: w.progress, moments: w.moments}
-	w.tracedCauses = &tracedCauses{in: &w.Input, rec: w.rec, out: out, progress: w.progress, moments: w.moments, exact: w.exact, early: w.earlyReads, conclusion: w.conclusion}
 	w.branches = &divergenceSearch{in: &w.Input, out: out, progress: w.progress, exact: w.exact, conclusion: w.conclusion}
 	w.visits = &visits{in: &w.Input, progress: w.progress, moments: w.moments}
 	w.experiments = &experiments{in: &w.Input, rec: w.rec, progress: w.progress, reach: w.reached, faults: w.faults,
 		end: &recordedEnd{in: &w.Input, rec: w.rec, faults: w.faults}, replays: in.Replays, baselines: map[replayOf]evidence.Experiment{}}
+	w.tracedCauses = &tracedCauses{in: &w.Input, rec: w.rec, out: out, progress: w.progress, moments: w.moments, exact: w.exact, early: w.earlyReads,
+		conclusion: w.conclusion, experiments: w.experiments}
 	return w
 }
 

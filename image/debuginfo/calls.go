@@ -19,10 +19,12 @@ type Function struct {
 	// high). An abstract function, of an inlined call, has neither.
 	Entry  uint64
 	Ranges [][2]uint64
-	// File and Line are where it was declared.
-	File string
-	Line int
-	Unit *Unit
+	// File and Line are where it was declared. Implicit: the compiler made it, as it does the destructor of a class whose source has none;
+	// then Line may be that of the class.
+	File     string
+	Line     int
+	Implicit bool
+	Unit     *Unit
 
 	unit   *unit
 	offset uint64
@@ -176,7 +178,35 @@ func (e *entry) function() (*Function, error) {
 		f.Entry = e.entryPC(f.Ranges)
 	}
 	f.File, f.Line = e.declaredAt()
+	if v, ok, _ := e.inherited(dwarf.AttrArtificial); ok && v.number != 0 {
+		f.Implicit = true
+		if f.Line == 0 {
+			f.Line = e.classLine()
+		}
+	}
 	return f, nil
+}
+
+// classLine is where the class of a function was declared, as far as known.
+func (e *entry) classLine() int {
+	at, err := e.declared()
+	if err != nil {
+		return 0
+	}
+	table, err := at.unit.table()
+	if err != nil {
+		return 0
+	}
+	i := table.scopeAt(at.off)
+	if i < 0 {
+		return 0
+	}
+	around, err := at.unit.entryAt(table.scopes[i].die)
+	if err != nil {
+		return 0
+	}
+	_, line := around.declaredAt()
+	return line
 }
 
 func (e *entry) displayName(language int64) (string, error) {
