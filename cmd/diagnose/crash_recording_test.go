@@ -72,7 +72,7 @@ func TestCrashBounds(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"--time", "1ns"}, exitOK, "the time was used up (--time 1ns); not done: memory errors, deadlocks, held locks, wakeups, orders of accesses, waits, stray stores, branches of passing runs, what decided earlier"},
+		{[]string{"--time", "1ns"}, exitOK, "the time was used up (--time 1ns); not done: memory errors, deadlocks, held locks, wakeups, waits, orders of accesses, stray stores, branches of passing runs, what decided earlier"},
 		{[]string{"--time", "0s"}, exitUsage, "--time takes a time above zero"},
 		{[]string{"--time", "5"}, exitUsage, "--time takes a time, as in 90s or 5m"},
 		{[]string{"--hits", "0"}, exitUsage, "--hits takes a whole number from 1 on"},

@@ -19,6 +19,8 @@ type Reached struct {
 	// or stored to later; the one that was read last is the first. A thread's own stack counts for none.
 	Shared []flow.Location
 	memory []flow.Location
+	// stores are the instructions that stored such contents in memory that is no thread's stack.
+	stores []int
 }
 
 // From reports whether the contents of one of some bytes had a part.
@@ -128,6 +130,7 @@ func (r *reaching) take(x wanted) {
 	}
 	d := r.trace.Define(x.l, x.n)
 	r.share(x, d)
+	r.stored(x, d)
 	for _, rest := range others(x.l, d.Part) {
 		r.want(rest, x.n)
 	}
@@ -147,6 +150,13 @@ func (r *reaching) take(x wanted) {
 		r.out.Whole = false
 	}
 	r.step(d.At)
+}
+
+// stored notes an instruction that stored to memory which may be another thread's as well.
+func (r *reaching) stored(x wanted, d flow.Definition) {
+	if x.l.Space == transfer.Memory && d.At >= 0 && r.trace.Step(d.At).Inst != nil && !r.trace.OnStack(x.l.Addr) {
+		r.out.stores = append(r.out.stores, d.At)
+	}
 }
 
 // mostShared bounds the memory that share notes.

@@ -144,6 +144,8 @@ func (f *follower) value(l flow.Location, n int) (uint64, bool) {
 			l, n = d.From[0], d.At
 		case d.Kind == flow.Constant && !f.trace.Step(d.At).Library:
 			return sum(immediate(f.trace.Step(d.At).Inst, size))
+		case d.Kind == flow.Constant && d.Call == "calloc":
+			return sum(0, true)
 		default:
 			v, ok := f.addedTo(l, d)
 			if !ok {

@@ -27,18 +27,63 @@ type TestedWord struct {
 // untimed are the waits that return for a signal, or for no reason.
 var untimed = []string{"pthread_cond_wait", "cnd_wait"}
 
+// returned is where a wait returned: its step, and the thread's next one.
+type returned struct{ at, next int }
+
 // Continued looks at the last wait of a thread before step n; nil: it made none, it had not to wait any more, or that is not known.
 func Continued(t *flow.Trace, p Program, n int) *BlindWait {
-	after := n
-	at := n
-	for ; at >= 0; after, at = at, t.Previous(at) {
-		if s := t.Step(at); s.Library && slices.Contains(untimed, s.Call) {
-			break
+	for _, r := range waitsBefore(t, n, 1) {
+		if b := continued(t, p, r, n); b != nil && !reads(t, b.Words, n) {
+			return b
 		}
 	}
-	if at < 0 || after == at {
-		return nil
+	return nil
+}
+
+// ContinuedTo looks at the waits after which a thread stored something that has a part in a failure, the latest first.
+func ContinuedTo(t *flow.Trace, p Program, reached *Reached) (list []*BlindWait) {
+	const most = 64 // waits of a thread
+	stores := map[uint32][]int{}
+	for _, n := range slices.Sorted(slices.Values(reached.stores)) {
+		thread := t.Step(n).Thread
+		stores[thread] = append(stores[thread], n)
 	}
+	type use struct {
+		returned
+		store int
+	}
+	var uses []use
+	for _, list := range stores {
+		for _, r := range waitsBefore(t, list[len(list)-1], most) {
+			i, _ := slices.BinarySearch(list, r.next)
+			uses = append(uses, use{r, list[i]})
+		}
+	}
+	slices.SortFunc(uses, func(a, b use) int { return b.at - a.at })
+	for i, u := range uses {
+		if i > 0 && u.store == uses[i-1].store { // it had waited again by then
+			continue
+		}
+		if b := continued(t, p, u.returned, u.store); b != nil {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// waitsBefore are the last waits of a thread before step n, the last one first.
+func waitsBefore(t *flow.Trace, n, most int) (list []returned) {
+	for next, at := n, t.Previous(n); at >= 0 && len(list) < most; next, at = at, t.Previous(at) {
+		if s := t.Step(at); s.Library && slices.Contains(untimed, s.Call) {
+			list = append(list, returned{at, next})
+		}
+	}
+	return list
+}
+
+// continued looks at a wait that returned before step n of its thread.
+func continued(t *flow.Trace, p Program, r returned, n int) *BlindWait {
+	at, after := r.at, r.next
 	call := t.Previous(at)
 	for call >= 0 && (t.Step(call).Inst == nil || t.Step(call).Inst.Flow != x86.FlowCall || !p.Own(t.Step(call).PC)) {
 		call = t.Previous(call)
@@ -66,7 +111,7 @@ func Continued(t *flow.Trace, p Program, n int) *BlindWait {
 		w.branches = append(w.branches, branch)
 		k = branch
 	}
-	if len(w.branches) == 0 || len(w.words) == 0 || w.testing(n) || w.testedAgain(at, n) {
+	if len(w.branches) == 0 || len(w.words) == 0 || w.testedAgain(at, n) {
 		return nil
 	}
 	return &BlindWait{PC: t.Step(call).PC, Tested: w.ownPlace(w.branches[0]), Words: w.words}
@@ -80,15 +125,15 @@ type waitSearch struct {
 	words            []TestedWord
 }
 
-// testing reports whether step n reads a word of the test, so that the thread may be about to test it again.
-func (w *waitSearch) testing(n int) bool {
-	s := w.trace.Step(n)
+// reads reports whether step n reads a word of a test, so that the thread may be about to test it again.
+func reads(t *flow.Trace, words []TestedWord, n int) bool {
+	s := t.Step(n)
 	if s.Inst == nil {
 		return false
 	}
 	for k := range s.Inst.Operands {
-		addr, known := w.trace.Address(n, k)
-		if s.Inst.Operands[k].IsMemory && known && slices.ContainsFunc(w.words, func(o TestedWord) bool { return o.Addr == addr }) {
+		addr, known := t.Address(n, k)
+		if s.Inst.Operands[k].IsMemory && known && slices.ContainsFunc(words, func(o TestedWord) bool { return o.Addr == addr }) {
 			return true
 		}
 	}
@@ -128,7 +173,7 @@ func (w *waitSearch) holds(branch int) bool {
 		return false
 	}
 	test := w.trace.Step(d.At).Inst
-	if test.Op != "cmp" && test.Op != "test" || len(test.Operands) < 2 {
+	if !slices.Contains(compares, test.Op) || len(test.Operands) < 2 {
 		return false
 	}
 	a, known := w.now(d.At, 0)
@@ -136,7 +181,7 @@ func (w *waitSearch) holds(branch int) bool {
 	if !known || !knownToo {
 		return false
 	}
-	again, ok := goes(code, test.Op == "test", a, b, test.Operands[0].Size)
+	again, ok := goes(code, test.Op, a, b, test.Operands[0].Size)
 	return ok && again == taken
 }
 
@@ -165,9 +210,6 @@ func (w *waitSearch) word(l flow.Location, n int) (uint64, bool) {
 		return w.value(l, n)
 	}
 	w.words = append(w.words, TestedWord{l, useSearch{w.follower}.name(l, n)})
-	if d := w.trace.Define(l, w.returned); d.Call == "calloc" && d.Kind == flow.Constant && d.Part == l {
-		return 0, true
-	}
 	return w.value(l, w.returned)
 }
 
@@ -215,12 +257,18 @@ func condition(inst *x86.Inst) (code uint8, ok bool) {
 	return 0, false
 }
 
-// goes reports whether a jump with a condition is taken after cmp, or test, of two values of size bytes; ok is false for conditions that are not looked at.
-func goes(code uint8, test bool, a, b uint64, size int) (taken, ok bool) {
+// compares are the instructions that goes knows.
+var compares = []string{"cmp", "test", "and", "or"}
+
+// goes reports whether a jump with a condition is taken after one of compares with two values of size bytes; ok is false for conditions that are not looked at.
+func goes(code uint8, op string, a, b uint64, size int) (taken, ok bool) {
 	shift := uint(64 - 8*size)
 	x, y := int64(a<<shift), int64(b<<shift)
-	if test {
+	switch op {
+	case "test", "and": // as a comparison with 0: they leave no carry and no overflow
 		x, y = x&y, 0
+	case "or":
+		x, y = x|y, 0
 	}
 	switch code >> 1 {
 	case below:

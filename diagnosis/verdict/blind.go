@@ -9,8 +9,8 @@ import (
 	"diagnose/evidence"
 )
 
-// blindWait is for a thread that failed by what it used after a wait for a condition variable, although the condition that it had tested before still held when
-// the wait returned. A cause that is proved says more.
+// blindWait is for a program that failed by what a thread used after a wait for a condition variable, although the condition that it had tested before still held
+// when the wait returned: the thread that failed, or one that stored what had a part in the failure. A cause that is proved says more.
 func (w *work) blindWait() error {
 	if w.Case == nil || slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool { return c.Proof == evidence.Proved }) {
 		return nil
@@ -23,13 +23,19 @@ func (w *work) blindWait() error {
 	if reached == nil {
 		return nil
 	}
-	b := provenance.Continued(x.trace, x.program, x.last())
-	if b == nil {
-		return nil
+	waits := provenance.ContinuedTo(x.trace, x.program, reached)
+	if own := provenance.Continued(x.trace, x.program, x.last()); own != nil {
+		waits = slices.Insert(waits, 0, own)
 	}
-	part := slices.IndexFunc(b.Words, func(o provenance.TestedWord) bool { return reached.From(o.Addr, o.Size) })
+	part := -1
+	var b *provenance.BlindWait
+	for _, b = range waits {
+		if part = slices.IndexFunc(b.Words, func(o provenance.TestedWord) bool { return reached.From(o.Addr, o.Size) }); part >= 0 {
+			break
+		}
+	}
 	if part < 0 {
-		return nil // what it used has nothing to do with what it had tested
+		return nil // what was used has nothing to do with what had been tested
 	}
 	wait, tested := x.site(b.PC), x.site(b.Tested)
 	if wait == nil || tested == nil {

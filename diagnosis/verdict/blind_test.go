@@ -203,3 +203,120 @@ int main()
 		}
 	}
 }
+
+// TestBlindWaitOfAnother: main finds that what the other threads have counted is wrong, and the wait after which one of them continued is named. A program whose
+// threads test again, and which counts wrongly for another reason, names no wait.
+func TestBlindWaitOfAnother(t *testing.T) {
+	text := map[string]string{
+		"box.c": `
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct box { pthread_mutex_t lock; pthread_cond_t full; int n, taken, done; };
+static struct box *b;
+static void *taker(void *unused)
+{
+	for (;;) {
+		pthread_mutex_lock(&b->lock);
+		WHEN (b->n == 0 && !b->done)
+			pthread_cond_wait(&b->full, &b->lock); // CAUSE
+		if (b->done) {
+			pthread_mutex_unlock(&b->lock);
+			return unused;
+		}
+		b->n--;
+		b->taken++;
+		pthread_mutex_unlock(&b->lock);
+		usleep(20);
+	}
+}
+int main(void)
+{
+	b = calloc(1, sizeof *b);
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->full, NULL);
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, taker, NULL);
+	int put = 0;
+	for (int i = 0; i < 8; i++) {
+		pthread_mutex_lock(&b->lock);
+		b->n++;
+		put += !(MISCOUNTED && i == 5);
+		pthread_cond_broadcast(&b->full);
+		pthread_mutex_unlock(&b->lock);
+		usleep(60);
+	}
+	usleep(2000);
+	pthread_mutex_lock(&b->lock);
+	b->done = 1;
+	pthread_cond_broadcast(&b->full);
+	pthread_mutex_unlock(&b->lock);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	assert(b->taken <= put);
+	return 0;
+}
+`,
+		"ring.cc": `
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+struct ring {
+	std::mutex m;
+	std::condition_variable filled;
+	unsigned in = 0, out = 0;
+	long of[16] = {}, sum = 0;
+};
+static ring r;
+static void work()
+{
+	for (int n = 0; n < 3; n++) {
+		std::unique_lock<std::mutex> lock(r.m);
+		WHEN (r.in == r.out)
+			r.filled.wait(lock); // CAUSE
+		r.sum += r.of[r.out++ % 16];
+	}
+}
+int main()
+{
+	std::thread a(work), b(work), c(work);
+	long given = 0;
+	for (int i = 1; i <= 9; i++) {
+		{
+			std::lock_guard<std::mutex> lock(r.m);
+			r.of[r.in++ % 16] = i;
+			given += i == 5 && MISCOUNTED ? 0 : i;
+		}
+		r.filled.notify_all();
+		usleep(80);
+	}
+	a.join();
+	b.join();
+	c.join();
+	if (r.sum != given)
+		abort();
+	return 0;
+}
+`}
+	source := func(name string) string { return text[name] }
+	names := func(d *evidence.Diagnosis, name string) bool {
+		return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(text[name], d.Causes[0].Site.Line)
+	}
+	builds := []build{{"box.c", "gcc", "-O0"}, {"box.c", "clang", "-O2"}, {"ring.cc", "g++", "-O1"}}
+	eachBuild(t, builds, source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
+		if !names(d, name) {
+			t.Errorf("causes %+v, unknown %+v", d.Causes, d.Unknown)
+		}
+	}, "-pthread", "-DWHEN=if", "-DMISCOUNTED=0")
+	t.Run("twin", func(t *testing.T) {
+		eachBuild(t, builds[:1], source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
+			if names(d, name) {
+				t.Errorf("a cause: %s", d.Causes[0].Summary)
+			}
+		}, "-pthread", "-DWHEN=while", "-DMISCOUNTED=1")
+	})
+}

@@ -186,12 +186,14 @@ func (w *work) race(targets []watchtrace.Target) (*race, error) {
 }
 
 // settled reports whether something is proved that no order of accesses explains
-// any further.
+// any further, or that is wrong whatever the order: a wait that is not tested again.
 func (k *conclusion) settled() bool {
 	return slices.ContainsFunc(k.out.Causes, func(c evidence.Cause) bool {
 		switch c.Kind {
 		case evidence.CauseHeapOverflow, evidence.CauseHeapUnderflow, evidence.CauseStackSmashing, evidence.CauseBadInput, evidence.CauseDeadlock:
 			return c.Proof == evidence.Proved
+		case evidence.CauseAtomicity:
+			return c.Interleaving == nil // of a wait
 		case evidence.CauseMissingWakeup:
 			return c.Proof == evidence.Proved || len(k.in.Passing) == 0 && helps(&c) // a run that passes may show why the signal was missed
 		}

@@ -140,7 +140,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"orders of accesses", w.concurrency}, {"waits", w.blindWait}, {"stray stores", w.stray}, {"branches of passing runs", w.branches.find}, {"what decided earlier", w.tracedCauses.decidedEarlier}} {
+	}{{"memory errors", w.memory}, {"deadlocks", w.deadlocks}, {"held locks", w.heldLocks}, {"wakeups", w.wakeups}, {"waits", w.blindWait}, {"orders of accesses", w.concurrency}, {"stray stores", w.stray}, {"branches of passing runs", w.branches.find}, {"what decided earlier", w.tracedCauses.decidedEarlier}} {
 		if w.progress.stopsBefore(part.name) {
 			continue
 		}
