@@ -113,8 +113,9 @@ type CauseStep struct {
 	Proof  Proof       `json:"proof"`
 }
 
-// ComparedValue is a value that a condition compared. Value is empty if it is not known; Story says where it came from, the oldest first.
+// ComparedValue is a value that the condition at Site compared. Value is empty if it is not known; Story says where it came from, the oldest first.
 type ComparedValue struct {
+	Site  *Site       `json:"site"`
 	Value string      `json:"value,omitempty"`
 	Story []CauseStep `json:"story"`
 }

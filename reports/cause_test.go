@@ -184,3 +184,25 @@ func TestLongStory(t *testing.T) {
 		t.Errorf("of 8 steps:\n%s", out)
 	}
 }
+
+// A lead says where each value came from that the deciding condition compared.
+func TestComparedInReports(t *testing.T) {
+	x := overflowCause()
+	x.Open = evidence.OpenDecision
+	condition, made := evidence.Site{Function: "check", File: "/src/table.c", Line: 49}, evidence.Site{Function: "bits", File: "/src/table.c", Line: 28}
+	step := []evidence.CauseStep{{Text: "bits (table.c:28) computed 9 of it", Site: &made, Proof: evidence.Replayed}}
+	x.Compared = []evidence.ComparedValue{{Site: &condition, Value: "512", Story: step}, {Site: &condition, Story: step}}
+	c := diagnosed()
+	c.Diagnosis.Leads = []evidence.Cause{x}
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []Format{Text, Markdown, HTML} {
+		out := render(t, c, Options{Format: format})
+		for _, want := range []string{"table.c:49", "512", "a value", "which came this way", "computed 9 of it"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s lacks %q", format, want)
+			}
+		}
+	}
+}

@@ -139,7 +139,11 @@ func compared(values []evidence.ComparedValue) []block {
 		if v := values[i].Value; v != "" {
 			what = v
 		}
-		d = append(d, prose{say(plain, "The condition compared ").and(strong, what).and(plain, ", which came this way:")})
+		where := ""
+		if s := values[i].Site; s != nil && s.File != "" {
+			where = fmt.Sprintf("at %s:%d ", path.Base(s.File), s.Line)
+		}
+		d = append(d, prose{say(plain, "The condition "+where+"compared ").and(strong, what).and(plain, ", which came this way:")})
 		d = append(d, story(values[i].Story)...)
 	}
 	return d

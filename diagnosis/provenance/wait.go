@@ -27,6 +27,9 @@ type TestedWord struct {
 // untimed are the waits that return for a signal, or for no reason.
 var untimed = []string{"pthread_cond_wait", "cnd_wait"}
 
+// locks are the functions that take a lock.
+var locks = []string{"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_mutex_timedlock", "pthread_mutex_clocklock"}
+
 // returned is where a wait returned: its step, and the thread's next one.
 type returned struct{ at, next int }
 
@@ -48,27 +51,42 @@ func ContinuedTo(t *flow.Trace, p Program, reached *Reached) (list []*BlindWait)
 		thread := t.Step(n).Thread
 		stores[thread] = append(stores[thread], n)
 	}
-	type use struct {
-		returned
-		store int
-	}
-	var uses []use
+	var uses []storedAfter
 	for _, list := range stores {
 		for _, r := range waitsBefore(t, list[len(list)-1], most) {
 			i, _ := slices.BinarySearch(list, r.next)
-			uses = append(uses, use{r, list[i]})
+			uses = append(uses, storedAfter{r, list[i]})
 		}
 	}
-	slices.SortFunc(uses, func(a, b use) int { return b.at - a.at })
+	slices.SortFunc(uses, func(a, b storedAfter) int { return b.at - a.at })
 	for i, u := range uses {
 		if i > 0 && u.store == uses[i-1].store { // it had waited again by then
 			continue
 		}
-		if b := continued(t, p, u.returned, u.store); b != nil {
+		if b := continued(t, p, u.returned, u.round(t)); b != nil {
 			list = append(list, b)
 		}
 	}
 	return list
+}
+
+// storedAfter is a store that a thread made after a wait.
+type storedAfter struct {
+	returned
+	store int
+}
+
+// round is the last step of what the thread did after the wait: before it took a lock or waited again. A copy that it made there may be tested after the store.
+func (u *storedAfter) round(t *flow.Trace) int {
+	const most = 100_000 // steps
+	last := u.store
+	for at, looked := t.Next(u.store), 0; at >= 0 && looked < most; at, looked = t.Next(at), looked+1 {
+		if s := t.Step(at); s.Library && (slices.Contains(locks, s.Call) || slices.Contains(untimed, s.Call)) {
+			break
+		}
+		last = at
+	}
+	return last
 }
 
 // waitsBefore are the last waits of a thread before step n, the last one first.
@@ -140,11 +158,11 @@ func reads(t *flow.Trace, words []TestedWord, n int) bool {
 	return false
 }
 
-// testedAgain reports whether branches between the wait and step n tested all of the words: the thread did what it does if it has nothing to wait for.
+// testedAgain reports whether branches between the wait and step n, the first ones, tested all of the words: the thread did what it does if it has nothing to wait for.
 func (w *waitSearch) testedAgain(wait, n int) bool {
 	const most = 1000 // branches
 	later := waitSearch{follower: w.follower, locked: wait, returned: w.returned}
-	for at, looked := n, 0; at > wait && looked < most; at = w.trace.Previous(at) {
+	for at, looked := w.returned, 0; at >= 0 && at <= n && looked < most; at = w.trace.Next(at) {
 		if s := w.trace.Step(at); s.Inst != nil && s.Inst.Flow == x86.FlowBranch && w.program.Own(s.PC) {
 			later.holds(at)
 			looked++
@@ -204,16 +222,19 @@ func (w *waitSearch) now(n, k int) (uint64, bool) {
 	return 0, false
 }
 
-// word is what memory that step n read has now. Its own stack a thread alone writes to.
+// word is what memory that step n read has now. Its own stack a thread alone writes to: of a copy of another word it is that one.
 func (w *waitSearch) word(l flow.Location, n int) (uint64, bool) {
 	if w.trace.OnStack(l.Addr) {
+		if v, known := w.register(l, n); known {
+			return v, true
+		}
 		return w.value(l, n)
 	}
 	w.words = append(w.words, TestedWord{l, useSearch{w.follower}.name(l, n)})
 	return w.value(l, w.returned)
 }
 
-// register is what a register would have now that step n read.
+// register is what a register, or a word of the thread's stack, would have now that step n read.
 func (w *waitSearch) register(l flow.Location, n int) (uint64, bool) {
 	const most = 64 // definitions
 	for range most {

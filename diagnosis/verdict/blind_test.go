@@ -301,6 +301,57 @@ int main()
 		abort();
 	return 0;
 }
+`,
+		// Each takes all that is there, and tests afterwards whether it got anything.
+		"taken.c": `
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct queue { pthread_mutex_t lock; pthread_cond_t more; int work, total, done; };
+static struct queue *q;
+static void *taker(void *unused)
+{
+	for (;;) {
+		pthread_mutex_lock(&q->lock);
+		if (q->work == 0 && !q->done)
+			pthread_cond_wait(&q->more, &q->lock); // CAUSE
+		int mine = q->work, done = q->done;
+		q->work = 0;
+		pthread_mutex_unlock(&q->lock);
+		if (mine)
+			__atomic_add_fetch(&q->total, mine, __ATOMIC_SEQ_CST);
+		else if (done)
+			return unused;
+		usleep(20);
+	}
+}
+int main(void)
+{
+	q = calloc(1, sizeof *q);
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->more, NULL);
+	pthread_t t[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t[i], NULL, taker, NULL);
+	int put = 0;
+	for (int i = 0; i < 8; i++) {
+		pthread_mutex_lock(&q->lock);
+		q->work++;
+		put += !(MISCOUNTED && i == 5);
+		pthread_cond_broadcast(&q->more);
+		pthread_mutex_unlock(&q->lock);
+		usleep(60);
+	}
+	pthread_mutex_lock(&q->lock);
+	q->done = 1;
+	pthread_cond_broadcast(&q->more);
+	pthread_mutex_unlock(&q->lock);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	assert(q->total == put);
+	return 0;
+}
 `}
 	source := func(name string) string { return text[name] }
 	names := func(d *evidence.Diagnosis, name string) bool {
@@ -313,7 +364,7 @@ int main()
 		}
 	}, "-pthread", "-DWHEN=if", "-DMISCOUNTED=0")
 	t.Run("twin", func(t *testing.T) {
-		eachBuild(t, builds[:1], source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
+		eachBuild(t, []build{builds[0], {"taken.c", "gcc", "-O0"}, {"taken.c", "clang", "-O2"}}, source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
 			if names(d, name) {
 				t.Errorf("a cause: %s", d.Causes[0].Summary)
 			}

@@ -135,7 +135,7 @@ func (t *tracedCauses) comparedValues() {
 			continue
 		}
 		for _, from := range led.Origins(t.exact.trace, t.exact.program) {
-			v := evidence.ComparedValue{Story: t.exact.offsetStory(from.Way)}
+			v := evidence.ComparedValue{Site: t.exact.site(led.PC), Story: t.exact.offsetStory(from.Way)}
 			if from.Known {
 				v.Value = valueText(from.Value)
 			}
