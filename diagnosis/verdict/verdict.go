@@ -152,6 +152,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.asRecorded()
 	w.out.Interrupted = w.progress.ended() == errInterrupted
 	w.conclusion.fromOrigin()
+	w.declaredNull()
 	w.tracedCauses.leadOfConditions()
 	w.tracedCauses.comparedValues()
 	w.conclusion.rank()
