@@ -71,11 +71,15 @@ func (x *Translator) Run(t *tracee.Thread, regs *ptrace.Registers, q Request) (r
 	r := &run{Translator: x, t: t, regs: regs, Request: q}
 	r.log = decoder{state: tracee.GeneralRegisters(regs), each: q.Each, most: q.Most, skip: q.Skip, first: true}
 	for b != nil {
+		at, executed := regs.Rip, r.log.executed
 		if err := r.resume(b); err != nil {
 			return ran, err
 		}
 		if r.log.reported >= q.Most || r.stopped || r.interrupted {
 			break
+		}
+		if regs.Rip == at && r.log.executed == executed {
+			break // the first instruction fails, which it has to do at its own address
 		}
 		if b, err = x.copyFor(t, regs); err != nil {
 			return ran, err
