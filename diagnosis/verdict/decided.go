@@ -10,13 +10,20 @@ import (
 
 // reasons are what decided that the program gave up by itself: nil if it did not, or if there is no trace of that.
 func (x *exact) reasons() *provenance.Reasons {
-	if x.decided != nil || x.trace == nil || x.failure == nil || !gaveUp[x.failure.Kind] {
+	if x.forget(); x.decided != nil || x.trace == nil || x.failure == nil || !gaveUp[x.failure.Kind] {
 		return x.decided
 	}
 	if at, status := x.gaveUpAt(); at >= 0 {
 		x.decided = provenance.Decided(x.trace, x.program, at, status, x.whole)
 	}
 	return x.decided
+}
+
+// forget drops what was asked of another trace than the one that is there.
+func (x *exact) forget() {
+	if x.of != x.trace {
+		x.of, x.decided, x.reaching = x.trace, nil, nil
+	}
 }
 
 // gaveUpAt is provenance.GaveUp of the trace, with the exit status if that is the failure.
@@ -31,7 +38,7 @@ func (x *exact) gaveUpAt() (at int, status flow.Location) {
 // reached is the memory that had a part in the failing check: in the call by which the program gave up, or in the instruction that failed;
 // nil: there is no trace of that.
 func (x *exact) reached() *provenance.Reached {
-	if x.reaching != nil || x.trace == nil || x.failure == nil || !x.failed() {
+	if x.forget(); x.reaching != nil || x.trace == nil || x.failure == nil || !x.failed() {
 		return x.reaching
 	}
 	at, status := x.last(), flow.Location{}

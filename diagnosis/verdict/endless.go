@@ -67,7 +67,7 @@ func (w *work) withoutStore(cause *evidence.Cause, c *provenance.Cycle) {
 }
 
 // moment is that before step n; ok is false if the trace does not have all instructions since the thread's event before.
-func (x *exact) moment(n int) (m evidence.Moment, ok bool) {
+func (x *window) moment(n int) (m evidence.Moment, ok bool) {
 	s := x.trace.Step(n)
 	if s.Library {
 		return m, false

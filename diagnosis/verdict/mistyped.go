@@ -59,7 +59,7 @@ func (t *tracedCauses) mistyped() bool {
 			if !slices.Contains(used, m.Register) || m.Number && x.program.Mapped(evidence.Addr(value)) {
 				continue
 			}
-			if cause := x.mistypedCause(m, call, value); cause != nil {
+			if cause := x.mistypedCause(m, x.trace.Step(call).PC, value); cause != nil {
 				t.out.Causes = append(t.out.Causes, *cause)
 				return true
 			}
@@ -80,7 +80,7 @@ func (t *tracedCauses) passedOn(way *provenance.Way) *evidence.Cause {
 		for _, m := range staticscan.MistypedArguments(in, 1) {
 			value := x.trace.Register(a.Call, m.Register)
 			if m.Register == a.Register && !(m.Number && x.program.Mapped(evidence.Addr(value))) {
-				return x.mistypedCause(&m, a.Call, value)
+				return x.mistypedCause(&m, x.trace.Step(a.Call).PC, value)
 			}
 		}
 	}
@@ -106,8 +106,8 @@ func (t *tracedCauses) frameAt(n, returned int) unwind.Frame {
 	return f
 }
 
-func (x *exact) mistypedCause(m *staticscan.Mistyped, call int, value uint64) *evidence.Cause {
-	site := x.site(x.trace.Step(call).PC)
+func (x *teller) mistypedCause(m *staticscan.Mistyped, call evidence.Addr, value uint64) *evidence.Cause {
+	site := x.site(call)
 	if site == nil {
 		return nil
 	}

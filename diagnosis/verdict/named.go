@@ -64,7 +64,7 @@ func (c *chain) composed(f *calledFunction) bool {
 }
 
 // beforeOf says of memory which the trace has no store to what gave it its value.
-func (x *exact) beforeOf() func(evidence.Addr) provenance.Memory {
+func (x *window) beforeOf() func(evidence.Addr) provenance.Memory {
 	started := started(x.process)
 	return func(addr evidence.Addr) provenance.Memory {
 		m := x.process.MappingAt(addr)

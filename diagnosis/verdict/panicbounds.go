@@ -75,7 +75,7 @@ func (x *exact) argument(n int, register x86.Reg, name string) *evidence.Cause {
 }
 
 // boundsCall is the step at which boundsPanic was entered last by a thread, at its first instruction; -1: the trace has none.
-func (x *exact) boundsCall(thread uint32) int {
+func (x *window) boundsCall(thread uint32) int {
 	if x.trace == nil || x.program == nil {
 		return -1
 	}

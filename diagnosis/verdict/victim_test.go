@@ -191,7 +191,7 @@ func TestUses(t *testing.T) {
 		{evidence.UseAfterFree, []evidence.Finding{use}, 0},
 		{evidence.Abort, nil, 0},
 	} {
-		s := &victimSearch{progress: &progress{}, in: &Input{Case: &evidence.Case{Failure: evidence.Failure{Kind: test.failure}, Findings: test.findings}}, exact: &exact{tried: true, err: errLong}}
+		s := &victimSearch{progress: &progress{}, in: &Input{Case: &evidence.Case{Failure: evidence.Failure{Kind: test.failure}, Findings: test.findings}}, exact: &exact{window: window{tried: true, err: errLong}}}
 		if got := s.uses(); len(got) != test.uses || len(got) > 0 && (!got[0].use || !got[0].freed()) {
 			t.Errorf("%s with %d findings: %+v", test.failure, len(test.findings), got)
 		}

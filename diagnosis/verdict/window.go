@@ -13,6 +13,8 @@ import (
 	"diagnose/image/unwind"
 	"diagnose/internal/wording"
 	"diagnose/replay"
+	"diagnose/replay/record"
+	"diagnose/replay/record/eventlog"
 )
 
 // The bounds of traces.
@@ -38,15 +40,34 @@ var windowEvents = [...]int{4096, 1024, 256, 64, 16, 1}
 // errLong says that the run has too many instructions to follow each.
 var errLong = errors.New("the run is too long to follow each of its instructions")
 
+// window is the end of the failing run of which there is a trace.
+type window struct {
+	teller
+	rec     *record.Recording
+	handled *eventlog.HandledSignal
+	// end is the last event that matters; nil: all do.
+	end   *evidence.Moment
+	trace *flow.Trace
+	// whole: the trace is of the whole run, not of its end.
+	whole bool
+	// tooLong is an event of the failing thread from which on there are too many instructions.
+	tooLong uint64
+	// larger is what did not fit; nil: all did, or more than what fitted was followed.
+	larger *larger
+	// err says why there is no trace; tried: it was looked for.
+	err   error
+	tried bool
+}
+
 // tracing makes traces of the end of a run.
 type tracing struct {
-	*exact
+	*window
 	ctx     context.Context
 	request flow.Request
 }
 
 // record makes the trace: of the whole run, or if that is too long of as much before the failure as can be followed.
-func (x *exact) record(ctx context.Context, opts image.Options, say func(string, ...any)) error {
+func (x *window) record(ctx context.Context, opts image.Options, say func(string, ...any)) error {
 	if x.tried {
 		return x.err
 	}
@@ -56,16 +77,16 @@ func (x *exact) record(ctx context.Context, opts image.Options, say func(string,
 }
 
 // tracing has traces made, within the bound of time.
-func (x *exact) tracing(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) error) error {
+func (x *window) tracing(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) error) error {
 	ctx, cancel := context.WithTimeout(ctx, mostTraced)
 	defer cancel()
-	return do(&tracing{exact: x, ctx: ctx, request: flow.Request{Image: opts, HeapAt: x.heapAt,
+	return do(&tracing{window: x, ctx: ctx, request: flow.Request{Image: opts, HeapAt: x.heapAt,
 		Progress: func(done uint64) { say("following each instruction: %s", wording.Count(done, "instruction")) }}})
 }
 
 // again makes the trace again, from a moment of the failing thread on. made is false if there is none to begin with, or the new one does not
 // fit.
-func (x *exact) again(ctx context.Context, opts image.Options, say func(string, ...any), from evidence.Moment) (made bool, err error) {
+func (x *window) again(ctx context.Context, opts image.Options, say func(string, ...any), from evidence.Moment) (made bool, err error) {
 	if x.trace == nil || from.Ordinal < x.tooLong {
 		return false, nil
 	}
@@ -75,20 +96,17 @@ func (x *exact) again(ctx context.Context, opts image.Options, say func(string, 
 	})
 }
 
-// retrace has another trace made in place of the one that is there, and forgets what that said.
-func (x *exact) retrace(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) (made bool, err error)) (made bool, err error) {
+// retrace has another trace made in place of the one that is there.
+func (x *window) retrace(ctx context.Context, opts image.Options, say func(string, ...any), do func(*tracing) (made bool, err error)) (made bool, err error) {
 	err = x.tracing(ctx, opts, say, func(t *tracing) error {
 		made, err = do(t)
 		return err
 	})
-	if made {
-		x.decided, x.reaching = nil, nil
-	}
 	return made, err
 }
 
 // failing is the thread that failed.
-func (x *exact) failing() uint32 {
+func (x *window) failing() uint32 {
 	if x.handled != nil {
 		return x.handled.Thread
 	}
@@ -161,7 +179,7 @@ type larger struct {
 
 // earlier makes the trace again, of as many instructions before the failure as can be followed, where that is of whole windows that have
 // far fewer. made is false if there are no more.
-func (x *exact) earlier(ctx context.Context, opts image.Options, say func(string, ...any)) (made bool, err error) {
+func (x *window) earlier(ctx context.Context, opts image.Options, say func(string, ...any)) (made bool, err error) {
 	from := x.larger
 	if x.larger = nil; x.trace == nil || x.whole || from == nil {
 		return false, nil
@@ -217,7 +235,7 @@ func (t *tracing) follow(q flow.Request) (fits bool, err error) {
 
 // until is for a trace that ends after an event, of a run that continues for long: a panic was reported.
 func (x *exact) until(m evidence.Moment) *exact {
-	return &exact{rec: x.rec, process: x.process, failure: x.failure, source: x.source, object: x.object, program: x.program, end: &m}
+	return &exact{window: window{teller: x.teller, rec: x.rec, end: &m}}
 }
 
 // before makes the longest trace that the bounds allow of what was before the end.
@@ -236,7 +254,7 @@ func (t *tracing) before() error {
 }
 
 // lastOf is the last event of a thread that matters: not what the handler of a fault did.
-func (x *exact) lastOf(thread uint32) uint64 {
+func (x *window) lastOf(thread uint32) uint64 {
 	if x.handled != nil && x.handled.Thread == thread {
 		return x.handled.Ordinal - 1
 	}
@@ -245,7 +263,7 @@ func (x *exact) lastOf(thread uint32) uint64 {
 
 // lastEvents are windows that begin so many events before the failure, for each of the numbers that the run has more
 // events than. The numbers descend.
-func (x *exact) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
+func (x *window) lastEvents(numbers ...int) (list []map[uint32]replay.StepWindow) {
 	type event struct {
 		thread  uint32
 		ordinal uint64
@@ -350,4 +368,29 @@ func (t *tracing) entry(f *unwind.Frame) evidence.Addr {
 		return 0
 	}
 	return f.PC() - evidence.Addr(calls[len(calls)-1].Site.FunctionOffset)
+}
+
+// last is the failing instruction's step, or the last one of the thread that failed in a call; -1: the trace has none.
+func (x *window) last() int {
+	n := x.trace.Last(x.failing())
+	if x.handled == nil {
+		return n
+	}
+	for n >= 0 && (x.trace.Step(n).Ordinal >= x.handled.Ordinal || x.trace.Step(n).Library) {
+		n = x.trace.Previous(n)
+	}
+	return n
+}
+
+// failed reports whether the trace ends at the instruction that raised the signal, if one did.
+func (x *window) failed() bool {
+	n := x.last()
+	switch f := x.failure; {
+	case n < 0:
+		return false
+	case f.Fault == nil && f.Kind != evidence.DivisionByZero, f.Instruction == nil:
+		return true
+	default:
+		return x.trace.Step(n).PC == f.Instruction.PC
+	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // summary is the cause in a sentence.
-func (x *exact) summary(v *victim, w *provenance.Way, root *evidence.Site) string {
+func (x *teller) summary(v *victim, w *provenance.Way, root *evidence.Site) string {
 	switch w.End {
 	case provenance.Freed:
 		return fmt.Sprintf("%s %s", siteText(root), endOfMemory(w.Call)) + x.uses(w)
@@ -82,14 +82,14 @@ func endOfMemory(call string) string {
 }
 
 // reader is the place of the access, with a space before it.
-func (x *exact) reader(w *provenance.Way) string {
+func (x *teller) reader(w *provenance.Way) string {
 	if s := x.site(w.AccessPC); s != nil {
 		return " " + siteText(s)
 	}
 	return " the code that failed"
 }
 
-func (x *exact) uses(w *provenance.Way) string {
+func (x *teller) uses(w *provenance.Way) string {
 	if s := x.site(w.AccessPC); s != nil {
 		return fmt.Sprintf(", which %s still uses", siteText(s))
 	}
@@ -97,7 +97,7 @@ func (x *exact) uses(w *provenance.Way) string {
 }
 
 // leftText is for an access to the frame of a function that had returned.
-func (x *exact) leftText(w *provenance.Way, root *evidence.Site) string {
+func (x *teller) leftText(w *provenance.Way, root *evidence.Site) string {
 	what, verb := "an address in its frame", "reads"
 	if w.Declared != nil {
 		what = "the address of " + w.Declared.Name
@@ -108,7 +108,7 @@ func (x *exact) leftText(w *provenance.Way, root *evidence.Site) string {
 	return fmt.Sprintf("%s hands out %s, and%s %s there after the function has returned", siteText(root), what, x.reader(w), verb)
 }
 
-func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
+func (x *teller) outsideText(w *provenance.Way, root *evidence.Site) string {
 	verb, side, n := "reads", "past the end of", w.Beyond-1
 	if w.Write {
 		verb = "writes"
@@ -130,7 +130,7 @@ func (x *exact) outsideText(w *provenance.Way, root *evidence.Site) string {
 }
 
 // story tells the links, the oldest first, at most mostTold.
-func (x *exact) story(w *provenance.Way) (steps []evidence.CauseStep) {
+func (x *teller) story(w *provenance.Way) (steps []evidence.CauseStep) {
 	add := func(text string, s *evidence.Site) { steps = append(steps, x.step(text, s)) }
 	if s := x.site(w.PC); s != nil {
 		switch w.End {
@@ -174,7 +174,7 @@ type toldLink struct {
 
 // told are the links of a way that its story has, the oldest first. What one line does with a value, link after link, is one of them, with
 // the value that it has in the end.
-func (x *exact) told(w *provenance.Way) (list []toldLink) {
+func (x *teller) told(w *provenance.Way) (list []toldLink) {
 	for i := range slices.Backward(w.Links) {
 		l := toldLink{Link: w.Links[i]}
 		if l.Spilled || x.site(l.PC) == nil {
@@ -194,7 +194,7 @@ func (x *exact) told(w *provenance.Way) (list []toldLink) {
 }
 
 // joins reports whether a link is told with the one before it: both are of one line, which only computes and stores the value.
-func (x *exact) joins(before, l *toldLink) bool {
+func (x *teller) joins(before, l *toldLink) bool {
 	moves := func(k provenance.LinkKind) bool {
 		return k == provenance.Stored || k == provenance.Computed || k == provenance.Offset
 	}
@@ -202,7 +202,7 @@ func (x *exact) joins(before, l *toldLink) bool {
 }
 
 // sizeStory tells where the size of the object lost a part, if that is why the access was outside of it.
-func (x *exact) sizeStory(w *provenance.Way) []evidence.CauseStep {
+func (x *teller) sizeStory(w *provenance.Way) []evidence.CauseStep {
 	z := w.Narrowed
 	if z == nil || x.site(z.PC) == nil {
 		return nil
@@ -212,7 +212,7 @@ func (x *exact) sizeStory(w *provenance.Way) []evidence.CauseStep {
 }
 
 // offsetStory is the story of an offset, with where it began.
-func (x *exact) offsetStory(w *provenance.Way) []evidence.CauseStep {
+func (x *teller) offsetStory(w *provenance.Way) []evidence.CauseStep {
 	story := x.story(w)
 	s, n := x.site(w.PC), len(w.Links)
 	if s == nil || n > 0 && w.Links[n-1].PC == w.PC { // told already
@@ -235,7 +235,7 @@ func (x *exact) offsetStory(w *provenance.Way) []evidence.CauseStep {
 }
 
 // step is a sentence about a place, with its source.
-func (x *exact) step(text string, s *evidence.Site) evidence.CauseStep {
+func (x *teller) step(text string, s *evidence.Site) evidence.CauseStep {
 	if x.source != nil {
 		if line, ok := x.source(s); ok {
 			text += ": " + strings.TrimSpace(line)
@@ -255,7 +255,7 @@ func (l *toldLink) numberText() string {
 	return " " + valueText(l.Value)
 }
 
-func (x *exact) linkText(l *toldLink) string {
+func (x *teller) linkText(l *toldLink) string {
 	s, value := siteText(x.site(l.PC)), l.numberText()
 	switch l.Kind {
 	case provenance.Offset:
