@@ -78,7 +78,7 @@ var allowed = map[string]string{
 	"image/x86/transfer":       "image/x86",
 	"image/x86/heights":        "image/x86",
 	"replay/learn":             "agent image image/x86 image/x86/transfer replay replay/record replay/record/eventlog replay/recorder/sites",
-	"flow":                     "image image/x86 image/x86/transfer replay replay/record replay/record/eventlog",
+	"flow":                     "agent image image/x86 image/x86/transfer replay replay/record replay/record/eventlog",
 	"diagnosis/provenance":     "image/debuginfo image/unwind image/value flow image image/x86 image/x86/transfer",
 	"delta":                    "",
 	"patterns":                 "delta",

@@ -2,8 +2,8 @@ package flow
 
 import (
 	"slices"
-	"strings"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/record/eventlog"
@@ -72,14 +72,8 @@ func (h *heap) note(t *Trace, n int) {
 	a := &t.steps.at(int(s.previous)).general
 	result := evidence.Addr(s.general[x86.RAX])
 	first, second := a[x86.RDI], a[x86.RSI]
-	switch {
-	case strings.HasPrefix(name, "_Znw"), strings.HasPrefix(name, "_Zna"), strings.HasPrefix(name, "operator new"):
-		name = "operator new"
-	case strings.HasPrefix(name, "_Zdl"), strings.HasPrefix(name, "_Zda"), strings.HasPrefix(name, "operator delete"):
-		name = "operator delete"
-	}
 	switch name {
-	case "operator new", "malloc", "valloc", "pvalloc":
+	case "malloc", "valloc", "pvalloc", agent.APINew.String(), agent.APINewArray.String():
 		h.made(t, n, result, first, name)
 	case "calloc":
 		h.made(t, n, result, first*second, name)
@@ -115,7 +109,7 @@ func (h *heap) note(t *Trace, n int) {
 		case first != 0 && old == nil: // how much it had is not known
 			t.setRange(n, result, size, Unknown, name, 0)
 		}
-	case "free", "cfree", "operator delete":
+	case "free", "cfree", agent.APINew.Release(), agent.APINewArray.Release():
 		h.freed(t, n, evidence.Addr(first), name)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/x86"
@@ -227,7 +227,7 @@ func (r *recorder) atEnd(s *replay.Stopped) error {
 	}
 	for addr := range r.trace.calls {
 		if symbol, ok := p.SymbolAt(addr); ok {
-			r.trace.calls[addr] = strings.TrimPrefix(symbol.Name, "dg_own")
+			r.trace.calls[addr] = cmp.Or(agent.HeapFunction(symbol.Name), symbol.Name)
 		}
 	}
 	return nil

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/agent"
 	"diagnose/evidence"
 	"diagnose/image/x86"
 	"diagnose/replay/ptrace"
@@ -225,7 +225,7 @@ func keepFreed(s *Stopped, size uint64) error {
 		return err
 	}
 	wanted := regs.Rsi
-	switch strings.TrimPrefix(symbol, "__libc_") {
+	switch agent.HeapFunction(symbol) {
 	case "realloc":
 	case "reallocarray":
 		wanted *= regs.Rdx
@@ -294,19 +294,19 @@ func pad(s *Stopped, by uint64) error {
 	if err != nil {
 		return err
 	}
-	name := strings.TrimPrefix(symbol, "__libc_")
 	size := &regs.Rdi
-	switch {
-	case name == "calloc":
+	switch agent.HeapFunction(symbol) {
+	case "malloc", "valloc", agent.APINew.String(), agent.APINewArray.String():
+	case "calloc":
 		regs.Rdi, regs.Rsi = regs.Rdi*regs.Rsi, 1
-	case name == "reallocarray":
+	case "reallocarray":
 		regs.Rsi, regs.Rdx = regs.Rsi*regs.Rdx, 1
 		size = &regs.Rsi
-	case name == "realloc", name == "aligned_alloc", name == "memalign":
+	case "realloc", "aligned_alloc", "memalign":
 		size = &regs.Rsi
-	case name == "posix_memalign":
+	case "posix_memalign":
 		size = &regs.Rdx
-	case name != "malloc" && name != "valloc" && !strings.HasPrefix(name, "_Znw") && !strings.HasPrefix(name, "_Zna"):
+	default:
 		return tracee.Inputf("replay: %v is in %q, which is no function that allocates", s.Moment, symbol)
 	}
 	if *size+by < *size {

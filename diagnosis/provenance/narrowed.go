@@ -31,7 +31,7 @@ func (f *follower) narrowedSize(o *flow.Object, l flow.Location) *Narrowing {
 		return nil
 	}
 	call := f.trace.Previous(o.Made)
-	argument, ok := map[string]x86.Reg{"malloc": x86.RDI, "operator new": x86.RDI, "realloc": x86.RSI, "aligned_alloc": x86.RSI}[o.By]
+	argument, ok := map[string]x86.Reg{"malloc": x86.RDI, "operator new": x86.RDI, "operator new[]": x86.RDI, "realloc": x86.RSI, "aligned_alloc": x86.RSI}[o.By]
 	if call < 0 || !ok {
 		return nil
 	}

@@ -1,10 +1,12 @@
 package verdict
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"diagnose/agent"
@@ -29,8 +31,7 @@ type heapCall struct {
 
 // frees reports whether the call frees an object and does nothing else.
 func (h *heapCall) frees() bool {
-	name := strings.TrimPrefix(h.name, "__libc_")
-	return name == "free" || name == "cfree" || strings.HasPrefix(name, "operator delete")
+	return slices.Contains([]string{"free", "cfree", agent.APINew.Release(), agent.APINewArray.Release()}, h.name)
 }
 
 // heapCallOf finds the call by which the heap came to do what the link's hit is of,
@@ -56,7 +57,7 @@ func (vs *visits) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) erro
 			}
 		}
 		s, _ := in.Process.SymbolAt(at.To)
-		l.call = &heapCall{name: heapName(s.Name), entry: at.To, thread: hit.Thread, ordinal: hit.Ordinal, before: hitBefore(l.plan, l.log, &l.access)}
+		l.call = &heapCall{name: cmp.Or(agent.HeapFunction(s.Name), s.Name), entry: at.To, thread: hit.Thread, ordinal: hit.Ordinal, before: hitBefore(l.plan, l.log, &l.access)}
 		l.jumpedFrom(in.Process, at)
 		return nil
 	}
@@ -67,17 +68,6 @@ func (vs *visits) heapCallOf(l *link, in staticscan.Input, hit *replay.Hit) erro
 func recordLibrary(p *image.Process, pc evidence.Addr) bool {
 	m := p.ModuleAt(pc)
 	return m != nil && strings.HasPrefix(filepath.Base(m.Path), agent.RecordLibraryName)
-}
-
-// heapName is what programs call a function of the agent's (agent/src/heap/cxx.c).
-func heapName(symbol string) string {
-	name := strings.TrimPrefix(symbol, "dg_own")
-	for prefix, called := range map[string]string{"_Znwm": "operator new", "_Znam": "operator new[]", "_ZdlPv": "operator delete", "_ZdaPv": "operator delete[]"} {
-		if strings.HasPrefix(name, prefix) {
-			return called
-		}
-	}
-	return symbol
 }
 
 // heapEvents is behind how many events a call of the heap's may have been entered

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"diagnose/evidence"
 	"diagnose/image"
@@ -36,7 +35,7 @@ func (c *chain) allocated(v *victim, made *link) {
 		c.neverWritten(v)
 		return
 	}
-	name := libraryName(strings.TrimPrefix(made.call.name, "__libc_"))
+	name := libraryName(made.call.name)
 	if name == "" {
 		name = "the allocator"
 	}

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 
+	"diagnose/agent"
 	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
 	"diagnose/replay"
@@ -16,7 +17,7 @@ func (t *tracedCauses) withoutFree(cause *evidence.Cause, way *provenance.Way) {
 		return
 	}
 	step := t.exact.trace.Step(o.Freed)
-	call := heapCall{name: heapName(step.Call), entry: step.Entry, thread: step.Thread, ordinal: step.Ordinal}
+	call := heapCall{name: agent.HeapFunction(step.Call), entry: step.Entry, thread: step.Thread, ordinal: step.Ordinal}
 	if step.Entry == 0 || !call.frees() {
 		return // realloc moves the object
 	}

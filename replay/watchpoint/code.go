@@ -172,17 +172,7 @@ func (r *codeReader) allocates(pc evidence.Addr) bool {
 			return false // of the locks
 		}
 	}
-	for _, prefix := range []string{"dg_", "_Zn", "_Zd"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	switch name {
-	case "malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "memalign", "aligned_alloc", "posix_memalign",
-		"valloc", "pvalloc", "malloc_usable_size", "malloc_trim":
-		return true
-	}
-	return false
+	return strings.HasPrefix(name, "dg_") || agent.HeapFunction(name) != ""
 }
 
 // module returns the object at a pc; nil for code outside of any.
