@@ -197,6 +197,8 @@ const (
 	// OpenOtherWay: passing runs went another way there. Whether that is because the program is wrong, or because they were given another
 	// input, is not known.
 	OpenOtherWay OpenEnd = "other-way"
+	// OpenApart: memory was used after its life, and the run fails as it did if that life does not end.
+	OpenApart OpenEnd = "apart"
 	// OpenFolded: the compiler had computed the value, so the run does not show what it was made of.
 	OpenFolded OpenEnd = "folded"
 )

@@ -216,6 +216,11 @@ func (t *Trace) ObjectMade(n int) *Object {
 	return t.heap.last(func(o *Object) bool { return o.Made == n })
 }
 
+// MadeBefore is the last object that a step before step n made; nil: none is known.
+func (t *Trace) MadeBefore(n int) *Object {
+	return t.heap.last(func(o *Object) bool { return o.Made >= 0 && o.Made < n })
+}
+
 // Mapped reports whether a system call mapped the object, and the heap did not make it.
 func (o *Object) Mapped() bool {
 	switch o.By {

@@ -61,6 +61,8 @@ func (a *advice) inVain() string {
 		return "an order of accesses may explain the failure, as told below, and no experiment decided whether it does"
 	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenOtherWay:
 		return "runs that pass went another way, as told below, and nothing says whether that of the failing run is wrong"
+	case len(d.Leads) > 0 && d.Leads[0].Open == evidence.OpenApart:
+		return "memory was used after its life, as told below, and the run fails in the same way without that"
 	case len(d.Leads) > 0:
 		return "a bad value was followed, as told below, but not to a place that is known to be wrong"
 	case d.Coverage.Passes == 1:

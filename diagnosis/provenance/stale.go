@@ -15,8 +15,8 @@ import (
 func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 	f := &follower{trace: t, program: p}
 	type use struct {
-		way  *Way
-		last int
+		way          *Way
+		last, writes int
 	}
 	uses := map[*flow.Object]*use{}
 	start, end := t.FreedRange()
@@ -35,14 +35,20 @@ func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 				continue
 			}
 			object := f.stale(n, k, l)
-			switch seen := uses[object]; {
-			case object == nil:
-			case seen != nil:
-				seen.last = n
-			default:
+			if object == nil {
+				continue
+			}
+			u := uses[object]
+			if u == nil {
 				f.way = &Way{Object: object, Call: object.FreedBy, AccessPC: f.ownPlace(n), Write: o.Access.Writes()}
 				f.end(Freed, object.Freed)
-				uses[object] = &use{f.way, n}
+				u = &use{way: f.way}
+				uses[object] = u
+			}
+			u.last = n
+			if o.Access.Writes() && !u.way.Lost && u.writes < mostLost {
+				u.writes++
+				u.way.Lost = f.moved(object, l)
 			}
 		}
 	}
@@ -62,6 +68,37 @@ func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 		ways[i] = u.way
 	}
 	return ways
+}
+
+// mostLost bounds the stores to one freed object that are looked at for whether they are lost.
+const mostLost = 16
+
+// moved reports whether the bytes l of an object had been copied to the same place of another one when it was freed, as code does that makes
+// an object larger.
+func (f *follower) moved(o *flow.Object, l flow.Location) bool {
+	const most = 64 // objects, and copies from one to the other
+	n := o.Freed
+	for range most {
+		made := f.trace.MadeBefore(n + 1)
+		if made == nil {
+			return false
+		}
+		n = made.Made - 1
+		if made == o || made.Freed >= 0 && made.Freed <= o.Freed || uint64(l.Addr-o.Addr)+uint64(l.Size) > made.Size {
+			continue
+		}
+		at, from := o.Freed+1, flow.Memory(made.Addr+(l.Addr-o.Addr), l.Size)
+		for range most {
+			d := f.trace.Define(from, at)
+			if d.Kind != flow.Copied || len(d.From) == 0 {
+				break
+			}
+			if at, from = d.At, d.From[0]; from.Space == l.Space && from.Addr == l.Addr {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // stale is the heap object that operand k of step n, which accesses the bytes l, is wholly in and that had been freed by then; nil: there is none.

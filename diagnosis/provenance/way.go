@@ -122,6 +122,8 @@ type Way struct {
 	Narrowed *Narrowing
 	// Write: the access of Outside, Freed and Left stored something.
 	Write bool
+	// Lost: of Freed, a store was made to bytes that had been copied to another object before: that does not have it.
+	Lost bool
 	// Failing: the access of Freed, Outside and Left is the failing instruction's own.
 	Failing bool
 	// Overtaken is memory of the way in which another thread stored something else after the value had been read there.

@@ -14,6 +14,8 @@ type conclusion struct {
 	// asides are uses of freed objects of which it is not known that they have to do with the
 	// failure.
 	asides []evidence.Cause
+	// apart are those without which the run fails all the same.
+	apart []evidence.Cause
 	// contradicted are those that every experiment speaks against.
 	contradicted []evidence.Cause
 }
@@ -41,6 +43,7 @@ func (k *conclusion) setLeadsApart() {
 		}
 	}
 	k.out.Causes = slices.DeleteFunc(k.out.Causes, lead)
+	k.out.Leads = append(k.out.Leads, k.apart...)
 }
 
 // setBases gives causes the basis that their kind has, where the code that made them has given none.

@@ -264,6 +264,8 @@ type tested struct {
 	needless bool
 	// apart: a trace shows that no value of its variables has a part in the failing check.
 	apart bool
+	// recurred: with the order changed the failing thread came past the failure, and failed later all the same; later: so it was in the last experiment.
+	recurred, later bool
 	// unlogged: a replay has the accesses in another order than the logs.
 	unlogged bool
 }
@@ -358,6 +360,15 @@ func (r *race) try() ([]evidence.Cause, error) {
 			open = append(open, t)
 		}
 	}
+	slices.SortStableFunc(open, func(a, b *tested) int {
+		switch {
+		case a.recurred == b.recurred:
+			return 0
+		case a.recurred:
+			return -1
+		}
+		return 1
+	})
 	if best != nil {
 		r.undecided(open)
 		best = r.better(best)

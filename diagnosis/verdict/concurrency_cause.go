@@ -28,7 +28,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		}
 	} else if out.Kind == evidence.CauseSignalHandler {
 		out.Proof = evidence.Inferred // no experiment had the accesses in another order
-	} else if t.loose || t.unconfirmed && len(c.Accesses) < 3 || c.Pattern == evidence.PatternPair && r.contradicted(t) {
+	} else if t.loose || (t.unconfirmed || t.recurred && !t.cured) && len(c.Accesses) < 3 || c.Pattern == evidence.PatternPair && r.contradicted(t) {
 		out.Open = evidence.OpenUntested
 	}
 	i := &evidence.Interleaving{

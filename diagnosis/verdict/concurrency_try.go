@@ -63,7 +63,7 @@ func (r *race) test(c *patterns.Candidate) (*tested, error) {
 		}
 	}
 	t.cured = (t.cured || t.forced && t.passes) && r.recordedAgain().Agrees()
-	t.refuted = !t.cured && (t.stayed || t.doubtful)
+	t.refuted = !t.cured && !t.recurred && (t.stayed || t.doubtful)
 	if t.cured && c.Pattern == evidence.PatternPair {
 		t.along = movedAlong(r.failing[c.Run].log, c.Accesses)
 	}
@@ -129,7 +129,7 @@ func (r *race) halted() error {
 
 // judge adds an experiment to what is known of a candidate.
 func (r *race) judge(t *tested, o order, e evidence.Experiment) {
-	if !e.Expect && e.Agrees() && e.End != nil && e.End.Kind == evidence.RunEndSignal {
+	if !e.Expect && !t.later && e.Agrees() && e.End != nil && e.End.Kind == evidence.RunEndSignal {
 		e.Undecided = "another failure came instead"
 	}
 	agrees, decided := e.Agrees(), e.Undecided == ""
@@ -142,6 +142,8 @@ func (r *race) judge(t *tested, o order, e evidence.Experiment) {
 			t.doubtful = true
 			e.Undecided = "the order alone may not be enough in that run"
 		}
+	case agrees && t.later:
+		t.recurred = true
 	case agrees:
 		t.cured = true
 		t.cures++
@@ -176,7 +178,7 @@ func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 	}
 	x := r.experiments.times(times)
 	var states []orderState
-	guard, turned := r.guardOf(c), true
+	guard, turned, later := r.guardOf(c), true, false
 	e := x.repeat(o.what, o.expect, func() trial {
 		once := opts
 		var look *orderLook
@@ -187,12 +189,16 @@ func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 		out := x.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
 		turned = turned && guard.turned(look, out.unbroken)
+		if later = out.later && o.failing && !o.expect && !o.control && !o.kept; later {
+			out.failed, out.check = false, nil
+			out.outcome = "it came past the place where the recorded run failed, and failed there later: " + out.outcome
+		}
 		if passed, same := look.passedBefore(out.unbroken); passed && !out.failed {
 			tested.needless, tested.unconfirmed = tested.needless || same, tested.unconfirmed || !same
 		}
 		return out
 	})
-	e.Control = o.control
+	e.Control, tested.later = o.control, later && e.Agrees()
 	switch {
 	case o.kept:
 		notKept(&e, states)

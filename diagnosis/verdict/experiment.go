@@ -43,6 +43,8 @@ type trial struct {
 	// left is where the run left the recording, in words, and the thread's event then; empty: it did not.
 	left   string
 	leftAt evidence.Moment
+	// later: the thread that failed came past the failure, and failed at another of its arrivals.
+	later bool
 	// check is what the run found where the recorded one failed; nil: it was not seen.
 	check *evidence.FailingCheck
 }
@@ -111,6 +113,9 @@ func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expec
 		if r.recorded.times > 0 {
 			most = r.recorded
 		}
+		if opts.Schedule != nil {
+			most.times, most.own = most.times+1, most.own+1 // to see whether it came past the failure
+		}
 		if len(opts.Breaks) == 0 {
 			opts.Carried = r.carried(&seen)
 		}
@@ -140,6 +145,7 @@ func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expec
 			x.reach.prepared().recorded = seen
 		}
 	case t.failed:
+		t.later = own && opts.Schedule != nil && x.reach.passed(seen)
 	case t.elsewhere != "":
 		t.undecided = t.elsewhere
 	case own:

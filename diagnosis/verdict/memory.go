@@ -61,9 +61,12 @@ func (w *work) usedFreed() (proved bool, err error) {
 	}
 	err = w.back(uses, beginning{})
 	for _, c := range w.out.Causes {
-		if c.Proof == evidence.Proved {
+		switch {
+		case c.Proof == evidence.Proved:
 			proved = true
-		} else {
+		case c.Open == evidence.OpenApart:
+			w.conclusion.apart = append(w.conclusion.apart, c)
+		default:
 			c.Proof = evidence.Inferred // that the use has to do with the failure
 			w.conclusion.asides = append(w.conclusion.asides, c)
 		}
@@ -143,6 +146,9 @@ func (w *work) back(victims []victim, from beginning) error {
 				cause.Open = "" // the difference from a run that passes tells that the value is bad there
 			}
 			(&chainExperiments{c}).prove(cause)
+			if v.way != nil && v.way.Lost {
+				keepLost(cause)
+			}
 			if cause.Proof != evidence.Proved {
 				cause.Open = open
 			}
@@ -155,7 +161,10 @@ func (w *work) back(victims []victim, from beginning) error {
 				w.tracedCauses.withoutFree(cause, found.way)
 			}
 			if v.use && refuted(cause) {
-				continue
+				if v.way == nil {
+					continue // the case has it as a finding
+				}
+				cause.Open = evidence.OpenApart
 			}
 			broke := found != nil && cause == found.cause && found.way.Broke() // whatever the memory there held
 			if contradicted(cause) && !broke {
@@ -170,6 +179,16 @@ func (w *work) back(victims []victim, from beginning) error {
 		}
 	}
 	return nil
+}
+
+// keepLost has the experiments decide nothing in which the memory of a cause was not freed, and the run failed all the same: stores were made to it after
+// it had been copied. Those are lost whether the old copy is freed or not.
+func keepLost(cause *evidence.Cause) {
+	for i := range cause.Experiments {
+		if e := &cause.Experiments[i]; !e.Control && !e.Expect && e.Undecided == "" && e.Failed > 0 {
+			e.Undecided = "what was stored there after the memory had been copied is not in the copy, whether the memory was freed or not"
+		}
+	}
 }
 
 // earlyReads is memory of which bad values were read before something was stored there.

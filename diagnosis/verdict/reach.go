@@ -294,6 +294,11 @@ func (r *reach) rarerOwn(a arrived) bool {
 	return r.recorded.own > 0 && a.own < r.least(r.recorded.own)
 }
 
+// passed reports whether the thread that failed has come to the place more often than in the recorded run, and so past the arrival at which that failed.
+func (r *reach) passed(a arrived) bool {
+	return r.recorded.own > 0 && r.again == 0 && a.own > r.recorded.own
+}
+
 // noPassingRunAsRare reports why no passing run comes as seldom to the place of the failure as a run
 // that came there less often than the recorded one; empty: one does. In another run the thread that
 // failed is the one of the same number.

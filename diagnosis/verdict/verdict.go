@@ -175,6 +175,7 @@ func (w *work) asRecorded() {
 		fromReplay := func(c evidence.Cause) bool { return c.Proof != evidence.FromCore }
 		w.out.Causes = slices.DeleteFunc(w.out.Causes, fromReplay)
 		w.conclusion.asides = slices.DeleteFunc(w.conclusion.asides, fromReplay)
+		w.conclusion.apart = nil
 	case w.reached.otherInputs != "":
 		w.progress.limit(evidence.Limit{Code: evidence.LimitSimilarFailure, Severe: true, Names: []string{w.reached.otherInputs}})
 	}
