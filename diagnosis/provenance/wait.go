@@ -33,10 +33,17 @@ var locks = []string{"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_mut
 // returned is where a wait returned: its step, and the thread's next one.
 type returned struct{ at, next int }
 
-// Continued looks at the last wait of a thread before step n; nil: it made none, it had not to wait any more, or that is not known.
-func Continued(t *flow.Trace, p Program, n int) *BlindWait {
+// Continued looks at the last wait of a thread before step n; nil: it made none, it had not to wait any more, or that is not known. gaveUp is the step by which the
+// thread gave up; -1: it did not. A test that decided that is none by which it would have waited again.
+func Continued(t *flow.Trace, p Program, n, gaveUp int) *BlindWait {
+	decided := -1
+	if gaveUp >= 0 {
+		if branch, known := newFrames(t, p).decider(gaveUp); known {
+			decided = branch
+		}
+	}
 	for _, r := range waitsBefore(t, n, 1) {
-		if b := continued(t, p, r, n); b != nil && !reads(t, b.Words, n) {
+		if b := continued(t, p, r, n, decided); b != nil && !reads(t, b.Words, n) {
 			return b
 		}
 	}
@@ -63,7 +70,7 @@ func ContinuedTo(t *flow.Trace, p Program, reached *Reached) (list []*BlindWait)
 		if i > 0 && u.store == uses[i-1].store { // it had waited again by then
 			continue
 		}
-		if b := continued(t, p, u.returned, u.round(t)); b != nil {
+		if b := continued(t, p, u.returned, u.round(t), -1); b != nil {
 			list = append(list, b)
 		}
 	}
@@ -99,8 +106,8 @@ func waitsBefore(t *flow.Trace, n, most int) (list []returned) {
 	return list
 }
 
-// continued looks at a wait that returned before step n of its thread.
-func continued(t *flow.Trace, p Program, r returned, n int) *BlindWait {
+// continued looks at a wait that returned before step n of its thread. decided is a branch that does not count as a test after it; -1: there is none.
+func continued(t *flow.Trace, p Program, r returned, n, decided int) *BlindWait {
 	at, after := r.at, r.next
 	call := t.Previous(at)
 	for call >= 0 && (t.Step(call).Inst == nil || t.Step(call).Inst.Flow != x86.FlowCall || !p.Own(t.Step(call).PC)) {
@@ -129,7 +136,7 @@ func continued(t *flow.Trace, p Program, r returned, n int) *BlindWait {
 		w.branches = append(w.branches, branch)
 		k = branch
 	}
-	if len(w.branches) == 0 || len(w.words) == 0 || w.testedAgain(at, n) {
+	if len(w.branches) == 0 || len(w.words) == 0 || w.testedAgain(at, n, decided) {
 		return nil
 	}
 	return &BlindWait{PC: t.Step(call).PC, Tested: w.ownPlace(w.branches[0]), Words: w.words}
@@ -158,12 +165,13 @@ func reads(t *flow.Trace, words []TestedWord, n int) bool {
 	return false
 }
 
-// testedAgain reports whether branches between the wait and step n, the first ones, tested all of the words: the thread did what it does if it has nothing to wait for.
-func (w *waitSearch) testedAgain(wait, n int) bool {
+// testedAgain reports whether branches between the wait and step n, the first ones and without one that decided the failure, tested all of the words: the thread
+// did what it does if it has nothing to wait for.
+func (w *waitSearch) testedAgain(wait, n, decided int) bool {
 	const most = 1000 // branches
 	later := waitSearch{follower: w.follower, locked: wait, returned: w.returned}
 	for at, looked := w.returned, 0; at >= 0 && at <= n && looked < most; at = w.trace.Next(at) {
-		if s := w.trace.Step(at); s.Inst != nil && s.Inst.Flow == x86.FlowBranch && w.program.Own(s.PC) {
+		if s := w.trace.Step(at); s.Inst != nil && s.Inst.Flow == x86.FlowBranch && w.program.Own(s.PC) && at != decided {
 			later.holds(at)
 			looked++
 		}

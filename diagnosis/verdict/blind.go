@@ -24,7 +24,11 @@ func (w *work) blindWait() error {
 		return nil
 	}
 	waits := provenance.ContinuedTo(x.trace, x.program, reached)
-	if own := provenance.Continued(x.trace, x.program, x.last()); own != nil {
+	gaveUp := -1
+	if endedItself(w.Case) {
+		gaveUp, _ = x.gaveUpAt()
+	}
+	if own := provenance.Continued(x.trace, x.program, x.last(), gaveUp); own != nil {
 		waits = slices.Insert(waits, 0, own)
 	}
 	part := -1
@@ -41,7 +45,8 @@ func (w *work) blindWait() error {
 	if wait == nil || tested == nil {
 		return nil
 	}
-	name := cmp.Or(b.Words[part].Name, nameOf(w.Process, w.Object, b.Words[part].Addr))
+	word := &b.Words[part]
+	name := cmp.Or(word.Name, targetsAt(w.Process, w.Object, word.Addr, word.Size, "")[0].Name)
 	cause := evidence.Cause{Kind: evidence.CauseAtomicity, Basis: evidence.BasisOrder, Variable: name, Site: wait, Proof: evidence.Replayed,
 		Summary: fmt.Sprintf("%s waits for a condition variable once, and the thread continued although by the test at %s it had to wait again", siteText(wait), siteText(tested)),
 		Story: []evidence.CauseStep{x.step(siteText(tested)+" found that it had to wait", tested),
