@@ -57,6 +57,18 @@ func (s *Stopped) Ordinal() (uint64, error) {
 	return r.Ordinal, nil
 }
 
+// MadeUp counts the calls of the process so far whose results were not in the log. Such calls are no events of a thread.
+func (s *Stopped) MadeUp() (uint64, error) {
+	if s.c.Control == 0 {
+		return 0, nil
+	}
+	control, err := s.c.ReadControl()
+	if err != nil {
+		return 0, err
+	}
+	return control.MadeUp, nil
+}
+
 // ReadMemory implements image.Memory. Unlike the other methods it may be called by several
 // goroutines.
 func (s *Stopped) ReadMemory(addr evidence.Addr, p []byte) (int, error) {

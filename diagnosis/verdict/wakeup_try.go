@@ -62,7 +62,7 @@ func (k *wakeups) woken(m *missingWakeup) (contradicted bool) {
 	again := k.experiments.unchanged(k.rec)
 	tooOften := false
 	e := k.experiments.without(&change{what: fmt.Sprintf("waits for %s end when no thread can continue", m.Variable), breaks: func() []replay.Break {
-		x := &ending{of: m, last: map[uint32]uint64{}, times: map[uint32]int{}, vain: map[uint32]bool{}, tooOften: &tooOften}
+		x := &ending{of: m, last: map[uint32]endedWait{}, times: map[uint32]int{}, vain: map[uint32]bool{}, tooOften: &tooOften}
 		list, err := k.breaks([]string{"pthread_cond_wait"}, x.call)
 		if err != nil { // seeCalls has found it
 			return nil
@@ -70,7 +70,11 @@ func (k *wakeups) woken(m *missingWakeup) (contradicted bool) {
 		for i := range list {
 			list[i].Changes = true
 		}
-		return list
+		signals, err := k.breaks(wakeFunctions[evidence.WaitCondition].wake, x.signalled)
+		if err != nil {
+			return nil
+		}
+		return append(list, signals...)
 	}})
 	if tooOften && !e.Agrees() {
 		e.Undecided = fmt.Sprintf("the waits ended more than %s", timesText(mostEnded))
@@ -82,12 +86,21 @@ func (k *wakeups) woken(m *missingWakeup) (contradicted bool) {
 // ending ends the waits of one replay.
 type ending struct {
 	of *missingWakeup
-	// last are the threads whose last wait was ended by nothing else, with the last event before it ended.
-	last  map[uint32]uint64
+	// last are the threads whose last wait was ended by nothing else, and that have signalled nothing since.
+	last  map[uint32]endedWait
 	times map[uint32]int
 	// vain are those that have waited again at once, since a thread did anything else.
 	vain     map[uint32]bool
 	tooOften *bool
+}
+
+// endedWait is how far the process was when a wait was ended: the thread's last event before the wait, and how many calls had had no result in the log.
+type endedWait struct{ ordinal, madeUp uint64 }
+
+// signalled is a call by which a thread wakes others.
+func (x *ending) signalled(s *replay.Stopped, _ evidence.Addr) error {
+	delete(x.last, s.Moment.Thread)
+	return nil
 }
 
 // call is a call of pthread_cond_wait.
@@ -97,8 +110,12 @@ func (x *ending) call(s *replay.Stopped, object evidence.Addr) error {
 	if !waits || object != x.of.edge.Object || s.Moment.Ordinal < from {
 		return nil
 	}
+	madeUp, err := s.MadeUp()
+	if err != nil {
+		return err
+	}
 	const own = 1 // the event of the wait itself
-	if at, ended := x.last[t]; ended && s.Moment.Ordinal <= at+own {
+	if before, ended := x.last[t]; ended && s.Moment.Ordinal <= before.ordinal+own && madeUp == before.madeUp {
 		x.vain[t] = true
 	} else {
 		clear(x.vain)
@@ -110,11 +127,11 @@ func (x *ending) call(s *replay.Stopped, object evidence.Addr) error {
 		*x.tooOften = true
 		return nil
 	}
-	at := s.Moment.Ordinal
+	ordinal := s.Moment.Ordinal
 	delete(x.last, t)
 	return s.EndWait(func(ended bool) {
-		if ended {
-			x.last[t] = at
+		if now, err := s.MadeUp(); ended && err == nil {
+			x.last[t] = endedWait{ordinal, now}
 		}
 	})
 }
