@@ -3,6 +3,7 @@ package provenance
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"diagnose/evidence"
 	"diagnose/flow"
@@ -69,6 +70,7 @@ func (f *follower) chosen(l flow.Location, n int) {
 	if !f.partlySet(object, l, n) {
 		return
 	}
+	f.way.Beside = f.neighbours(object, l, n)
 	if led := f.led(n, k, object); led != nil && led.Has(Offset) {
 		f.way.Led = led
 	}
@@ -97,19 +99,39 @@ func (f *follower) table(n, k int) *Declared {
 // partlySet reports whether the start of an object has a value at step n, or bytes beside some of its bytes.
 func (f *follower) partlySet(object *flow.Object, l flow.Location, n int) bool {
 	size := evidence.Addr(max(l.Size, 1))
-	for _, addr := range []evidence.Addr{object.Addr, l.Addr - size, l.Addr + size} {
-		if addr == l.Addr || addr < object.Addr || addr+size > object.Addr+evidence.Addr(object.Size) {
+	return slices.ContainsFunc([]evidence.Addr{object.Addr, l.Addr - size, l.Addr + size}, func(addr evidence.Addr) bool {
+		return addr != l.Addr && f.set(object, flow.Memory(addr, int(size)), n) >= 0
+	})
+}
+
+// neighbours are the program's own places that stored the bytes directly before and after some bytes of an object.
+func (f *follower) neighbours(object *flow.Object, l flow.Location, n int) (list []evidence.Addr) {
+	size := evidence.Addr(max(l.Size, 1))
+	for _, addr := range []evidence.Addr{l.Addr - size, l.Addr + size} {
+		at := f.set(object, flow.Memory(addr, int(size)), n)
+		if at < 0 {
 			continue
 		}
-		d := f.trace.Define(flow.Memory(addr, int(size)), n)
-		switch d.Kind {
-		case flow.Copied, flow.Constant, flow.Computed, flow.Input:
-			if d.Call != "calloc" {
-				return true
-			}
+		if place := f.ownPlace(at); place != 0 && !slices.Contains(list, place) {
+			list = append(list, place)
 		}
 	}
-	return false
+	return list
+}
+
+// set is the step that gave bytes of an object the value that they have at step n; -1: they are not in it, or have had none since it was made.
+func (f *follower) set(object *flow.Object, l flow.Location, n int) int {
+	if l.Addr < object.Addr || l.Addr+evidence.Addr(l.Size) > object.Addr+evidence.Addr(object.Size) {
+		return -1
+	}
+	d := f.trace.Define(l, n)
+	switch d.Kind {
+	case flow.Copied, flow.Constant, flow.Computed, flow.Input:
+		if d.Call != "calloc" {
+			return d.At
+		}
+	}
+	return -1
 }
 
 // element is how a program names bytes that operand k of step n reads, if a variable with static storage is the pointer

@@ -131,6 +131,8 @@ type Way struct {
 	// Restored: the same memory, of a variable or of an object, had the value twice, with other values in between: the way leads from there by
 	// copies to where it had it before.
 	Restored bool
+	// Beside are the program's own places that stored the bytes directly before and after those that nothing was stored to, of Unset and Zeroed.
+	Beside []evidence.Addr
 	// Led is the way of the offset of Outside, or of the one by which code chose an element that nothing had been stored to among others, of
 	// Unset, Zeroed and Initial; nil: it is not known.
 	Led *Way

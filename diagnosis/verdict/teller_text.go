@@ -150,6 +150,7 @@ func (x *teller) story(w *provenance.Way) (steps []evidence.CauseStep) {
 		}
 		add(fmt.Sprintf("%s stored %s there, the last time before", siteText(x.site(r.Given)), r.Read), x.site(r.Given))
 	}
+	steps = append(steps, x.besideStory(w)...)
 	steps = append(steps, x.sizeStory(w)...)
 	if w.Led != nil {
 		steps = append(steps, x.offsetStory(w.Led)...)
@@ -199,6 +200,16 @@ func (x *teller) joins(before, l *toldLink) bool {
 		return k == provenance.Stored || k == provenance.Computed || k == provenance.Offset
 	}
 	return moves(before.Kind) && moves(l.Kind) && !before.several && !before.added && x.sameLine(before.PC, l.PC)
+}
+
+// besideStory tells which code stored the bytes directly next to memory that nothing was stored to: the store may be missing there.
+func (x *teller) besideStory(w *provenance.Way) (steps []evidence.CauseStep) {
+	for _, pc := range w.Beside {
+		if s := x.site(pc); s != nil {
+			steps = append(steps, x.step(siteText(s)+" stored the bytes directly next to it", s))
+		}
+	}
+	return steps
 }
 
 // sizeStory tells where the size of the object lost a part, if that is why the access was outside of it.

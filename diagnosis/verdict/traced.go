@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"diagnose/diagnosis/provenance"
@@ -191,12 +192,16 @@ func (t *tracedCauses) chosen(v *victim, cause *evidence.Cause) {
 		return
 	}
 	way := t.exact.follow(v)
-	if way == nil || way.Led == nil || way.End != provenance.Initial && way.End != provenance.Zeroed {
+	if way == nil || way.End != provenance.Initial && way.End != provenance.Zeroed {
 		return
 	}
-	if read := t.exact.site(way.AccessPC); read != nil && cause.Site != nil && read.Function == cause.Site.Function && read.Line == cause.Site.Line {
+	if read := t.exact.site(way.AccessPC); read == nil || cause.Site == nil || read.Function != cause.Site.Function || read.Line != cause.Site.Line {
+		return
+	}
+	if way.Led != nil {
 		cause.Story = append(t.exact.offsetStory(way.Led), cause.Story...)
 	}
+	cause.Story = append(t.exact.besideStory(way), cause.Story...)
 }
 
 // weigh chooses between the cause that the trace shows and one that the search by watchpoints found. The same place, or one on
@@ -234,7 +239,7 @@ func (f *followed) weigh(cause *evidence.Cause) *evidence.Cause {
 	if led := f.way.Led; led != nil && (led.End != provenance.Undecided || f.way.End == provenance.Unset || !f.exact.sameLine(led.PC, f.way.AccessPC)) {
 		cause.Story = append(f.exact.offsetStory(led), cause.Story...) // what led there
 	}
-	cause.Story = append(f.exact.sizeStory(f.way), cause.Story...)
+	cause.Story = slices.Concat(f.exact.besideStory(f.way), f.exact.sizeStory(f.way), cause.Story)
 	return cause
 }
 
