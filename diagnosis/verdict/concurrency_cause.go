@@ -55,7 +55,7 @@ func (r *race) report(t *tested) (*evidence.Cause, error) {
 		i.Failing = r.acquisitions(c)
 	}
 	if c.Pattern != evidence.PatternLockOrder {
-		i.Variables = named(c, i.Failing)
+		i.Variables = named(c, i.Failing, r.part(c))
 		out.Variable = i.Variables[0]
 	}
 	i.Identities = r.identities(i, r.failing[c.Run].log)
@@ -141,14 +141,40 @@ func (r *race) orderEvent(c *patterns.Candidate) evidence.Event {
 // that do not.
 func insteadText(c *patterns.Candidate) string { return c.Instead.Of(c.PassingRuns, c.PassingOf) }
 
-// named are the variables as the accesses name them: the element, where a whole
+// part names the part of a variable with static storage of which the accesses of a candidate changed bytes: a whole array may have been watched because of one
+// member, and a word has several. It is empty if that is not one part, or not of such a variable.
+func (r *race) part(c *patterns.Candidate) (name string) {
+	log := r.failing[c.Run].log
+	for _, n := range c.Accesses {
+		a := &log.Accesses[n]
+		if !writesMemory(a.Kind) {
+			continue
+		}
+		for _, t := range watchtrace.Around(r.Process, wordOf(log, a), int(a.Size)) {
+			v := victim{start: t.Addr, size: t.Size}
+			switch {
+			case !v.concerns(log, a) || !v.changes(log, a), t.Name == name:
+			case name != "":
+				return ""
+			default:
+				name = t.Name
+			}
+		}
+	}
+	return name
+}
+
+// named are the variables as the accesses name them: the part, if one is known, or the element, where a whole
 // array was watched.
-func named(c *patterns.Candidate, seen []evidence.SeenAccess) []string {
+func named(c *patterns.Candidate, seen []evidence.SeenAccess, part string) []string {
 	var names []string
 	for i := range seen {
 		n := seen[i].Variable
 		if len(c.Variables) == 1 {
 			n = element(c.Variables[0], n)
+		}
+		if _, member, _ := strings.Cut(c.Variables[0], "[...]"); len(c.Variables) == 1 && member != "" && part != "" && !strings.HasPrefix(part, n) {
+			n = part // the element's other member
 		}
 		if n != "" && !slices.Contains(names, n) {
 			names = append(names, n)
