@@ -11,7 +11,7 @@ const allBits = ^uint64(0)
 
 // countedBits are the bits of operand k of a computation that count, if bits of its result do. Code that keeps several numbers in one word
 // takes them apart, and puts them together, by masks and shifts. With other operations all of the operand counts.
-func (f *follower) countedBits(d flow.Definition, k flow.Location, bits uint64) uint64 {
+func (f *numbers) countedBits(d flow.Definition, k flow.Location, bits uint64) uint64 {
 	if counted, known := f.someBits(d, k, bits); known && counted != 0 {
 		return counted
 	}
@@ -19,7 +19,7 @@ func (f *follower) countedBits(d flow.Definition, k flow.Location, bits uint64) 
 }
 
 // someBits is as countedBits, with no bits where none count. It is not known of operations but masks and shifts.
-func (f *follower) someBits(d flow.Definition, k flow.Location, bits uint64) (counted uint64, known bool) {
+func (f *numbers) someBits(d flow.Definition, k flow.Location, bits uint64) (counted uint64, known bool) {
 	inst := f.trace.Step(d.At).Inst
 	by, known := f.other(d, k)
 	if !known || k.Off != 0 {
@@ -67,7 +67,7 @@ func (f *follower) someBits(d flow.Definition, k flow.Location, bits uint64) (co
 }
 
 // other is the value of the operand of a computation that is not k, the second one if that makes a difference.
-func (f *follower) other(d flow.Definition, k flow.Location) (uint64, bool) {
+func (f *numbers) other(d flow.Definition, k flow.Location) (uint64, bool) {
 	inst := f.trace.Step(d.At).Inst
 	if inst == nil || len(inst.Operands) < 2 || inst.Operands[0].Size > 8 {
 		return 0, false

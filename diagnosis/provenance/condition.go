@@ -34,7 +34,7 @@ type Compared struct {
 
 // Origins are the values that a condition of a trace compared, but for constants of the code.
 func (c *Condition) Origins(t *flow.Trace, p Program) (list []Compared) {
-	f := &follower{trace: t, program: p}
+	f := newFollower(t, p)
 	for _, l := range c.values {
 		if l.Space == transfer.Memory || !f.constant(l, c.compared) {
 			x := Compared{Way: Value(t, p, l, c.compared)}

@@ -69,7 +69,7 @@ func (f *follower) handedOver(l flow.Location, n int, user string) *Declared {
 
 // pointerWay are the definitions that a pointer came through, by copies and by additions of numbers, the latest first. The last may be the
 // one that made it of a constant, or of the stack pointer.
-func (f *follower) pointerWay(l flow.Location, n int) iter.Seq[flow.Definition] {
+func (f *addresses) pointerWay(l flow.Location, n int) iter.Seq[flow.Definition] {
 	return func(yield func(flow.Definition) bool) {
 		for range mostSteps {
 			d := f.define(l, n)
@@ -105,7 +105,7 @@ func ofStackPointer(d flow.Definition) bool {
 
 // addressed is the variable whose address a step made, as a constant or from the frame's; nil: it made none, or made it in the function
 // that uses it and may mean another variable there.
-func (f *follower) addressed(d flow.Definition, user string) *Declared {
+func (f *addresses) addressed(d flow.Definition, user string) *Declared {
 	s := f.trace.Step(d.At)
 	if s.Inst == nil || d.Part.Size < 8 || !f.program.Own(s.PC) || !makesAddress(s.Inst) {
 		return nil
@@ -118,7 +118,7 @@ func (f *follower) addressed(d flow.Definition, user string) *Declared {
 }
 
 // pointed is the variable that begins at the address which a step made; nil: none is known.
-func (f *follower) pointed(d flow.Definition) *Declared {
+func (f *addresses) pointed(d flow.Definition) *Declared {
 	v, known := f.value(d.Part, d.At+1)
 	if !known {
 		return nil

@@ -23,7 +23,7 @@ func Empty(t *flow.Trace, p Program, n int) (x Excess, ok bool) {
 	if n < 0 || t.Step(n).Inst == nil {
 		return x, false
 	}
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	if entered := f.sized(n); entered >= 0 {
 		return f.grown(entered)
 	}
@@ -34,7 +34,7 @@ func Empty(t *flow.Trace, p Program, n int) (x Excess, ok bool) {
 }
 
 // grown finds the step that made a size of 0 another one, which a function was handed that was entered at a step.
-func (f *follower) grown(entered int) (x Excess, ok bool) {
+func (f *numbers) grown(entered int) (x Excess, ok bool) {
 	l, n := flow.Register(f.trace.Step(entered).Thread, x86.RDX, 8), entered
 	if x.Size = f.trace.Register(entered, x86.RDX); x.Size == 0 {
 		return x, false
@@ -58,7 +58,7 @@ func (f *follower) grown(entered int) (x Excess, ok bool) {
 
 // passed finds a branch before step n in the same function that compared two numbers which were both 0, and the address of step n was made
 // of one of them. The other way of the branch leads past the step.
-func (f *follower) passed(n int) (x Excess, ok bool) {
+func (f *numbers) passed(n int) (x Excess, ok bool) {
 	made := f.parts(n)
 	frames := newFrames(f.trace, f.program)
 	const most = 8 // branches
@@ -76,7 +76,7 @@ func (f *follower) passed(n int) (x Excess, ok bool) {
 }
 
 // atLimit reports whether a branch compared two numbers that were both 0, one of which was made by one of some steps.
-func (f *follower) atLimit(at int, made []int) bool {
+func (f *numbers) atLimit(at int, made []int) bool {
 	for _, flag := range transfer.Condition(f.trace.Step(at).Inst) {
 		d := f.trace.Define(f.located(at, flag), at)
 		from := f.operands(d)
@@ -97,7 +97,7 @@ func (f *follower) atLimit(at int, made []int) bool {
 }
 
 // copyOf reports whether bytes are a copy of what one of some steps made.
-func (f *follower) copyOf(l flow.Location, n int, made []int) bool {
+func (f *numbers) copyOf(l flow.Location, n int, made []int) bool {
 	const most = 8 // copies
 	for range most {
 		d := f.define(l, n)
@@ -113,7 +113,7 @@ func (f *follower) copyOf(l flow.Location, n int, made []int) bool {
 }
 
 // parts are the steps that made the numbers, of which the address of step n was made, other than pointers; through copies and computations.
-func (f *follower) parts(n int) (list []int) {
+func (f *numbers) parts(n int) (list []int) {
 	const most = 64
 	type place struct {
 		l flow.Location

@@ -9,7 +9,7 @@ import (
 
 // refused reports whether step n is a jump, a call or a return to an address that the processor does not accept: it fails itself,
 // and not what it leads to (Intel, volume 3, 6.15, general protection).
-func (f *follower) refused(n int) bool {
+func (f *steps) refused(n int) bool {
 	inst := f.trace.Step(n).Inst
 	if inst.HasTarget || inst.Flow != x86.FlowCall && inst.Flow != x86.FlowJump && inst.Flow != x86.FlowReturn {
 		return false
@@ -92,13 +92,12 @@ func (f *follower) overwritten(at int, slot evidence.Addr) bool {
 
 // strayed reports whether the stack pointer at a return differs from that at the entry of the function, or is in a frame that has
 // returned: then the memory there has no return address, and what made the stack pointer matters.
-func (f *follower) strayed(at int, sp evidence.Addr) bool {
+func (f *steps) strayed(at int, sp evidence.Addr) bool {
 	const address = 8 // bytes of a return address
 	if call := newFrames(f.trace, f.program).call[at]; call != none {
 		return f.trace.Register(at, x86.RSP) != f.trace.Register(call, x86.RSP)-address
 	}
-	inner := follower{trace: f.trace, program: f.program, way: &Way{}}
-	return inner.unset(f.trace.Define(flow.Memory(sp, address), at), at)
+	return newFollower(f.trace, f.program).unset(f.trace.Define(flow.Memory(sp, address), at), at)
 }
 
 // typed replaces a way that ended in memory which never changed, if operand k of step n is in a table to which an

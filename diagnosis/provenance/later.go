@@ -32,7 +32,7 @@ func accessed(inst *x86.Inst) int {
 // Later is the way of an access that the instruction of step n made after the trace, at an address outside of the object that the pointer
 // of step n was derived from; nil: that object is not known, or it has the address.
 func Later(t *flow.Trace, p Program, n int, addr evidence.Addr) *Way {
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	k := accessed(t.Step(n).Inst)
 	if k < 0 || p.Foreign(t.Step(n).PC) {
 		return nil
@@ -66,7 +66,7 @@ func Strayed(t *flow.Trace, p Program, n int) int {
 			arrivals = append(arrivals, at)
 		}
 	}
-	f := &follower{trace: t, program: p}
+	f := newFollower(t, p)
 	for _, at := range slices.Backward(arrivals) { // the earliest first: a derivation ends at the one before
 		l, known := t.Extent(at, k)
 		if o := f.pointee(at, k); known && o != nil && !(&Way{Object: o}).Holds(l.Addr) {

@@ -35,7 +35,7 @@ func (f *follower) left(n, k int, l flow.Location) bool {
 }
 
 // heapObject reports whether an address is in an object that the heap made. A thread's stack may be one that was mapped.
-func (f *follower) heapObject(addr evidence.Addr, n int) bool {
+func (f *steps) heapObject(addr evidence.Addr, n int) bool {
 	o := f.trace.ObjectAt(addr, n)
 	return o != nil && !o.Mapped()
 }
@@ -47,12 +47,12 @@ func (f *follower) addressMade(l flow.Location, n int) (made flow.Definition, ok
 }
 
 // makesAddress reports whether a definition is that of an address in a frame.
-func (f *follower) makesAddress(d flow.Definition) bool {
+func (f *addresses) makesAddress(d flow.Definition) bool {
 	return ofStackPointer(d) || d.Kind == flow.Computed && d.Part.Size == 8 && makesAddress(f.trace.Step(d.At).Inst)
 }
 
 // storesSince are the stores of a pointer since its address was made, the latest first.
-func (f *follower) storesSince(l flow.Location, n int) (way []int) {
+func (f *addresses) storesSince(l flow.Location, n int) (way []int) {
 	for d := range f.pointerWay(l, n) {
 		if f.makesAddress(d) {
 			break
@@ -66,12 +66,12 @@ func (f *follower) storesSince(l flow.Location, n int) (way []int) {
 
 // returnFrom is the first step at which a function returned whose frame an address is in, of those between the step that made the
 // address and its use, by the thread that made it; -1: there is none.
-func (f *follower) returnFrom(made, used int, addr evidence.Addr) int {
+func (f *steps) returnFrom(made, used int, addr evidence.Addr) int {
 	return f.trace.FirstReturn(f.trace.Step(made).Thread, made, used, max(uint64(addr)+1, f.trace.Register(made, x86.RSP)), uint64(addr)+mostStack)
 }
 
 // handedOut is the step at which the function put the address into memory that is not its own, or else the one that made it.
-func (f *follower) handedOut(made, returned int, way []int) int {
+func (f *steps) handedOut(made, returned int, way []int) int {
 	top := f.trace.Register(returned, x86.RSP)
 	for i := len(way) - 1; i >= 0 && way[i] < returned; i-- {
 		for k := range f.trace.Step(way[i]).Inst.Operands {
@@ -87,7 +87,7 @@ func (f *follower) handedOut(made, returned int, way []int) int {
 }
 
 // calledFrom is the step in the function that made an address from which the code of step n was called; or n, which is in that function.
-func (f *follower) calledFrom(made, n int) int {
+func (f *steps) calledFrom(made, n int) int {
 	frame := f.trace.Register(made, x86.RSP)
 	for at := n; at > made && f.trace.Step(n).Thread == f.trace.Step(made).Thread; at = f.trace.Previous(at) {
 		if f.trace.Register(at, x86.RSP) >= frame {

@@ -10,7 +10,7 @@ import (
 )
 
 // repeats are the last steps of the thread at which the same instruction was executed, the latest first.
-func (f *follower) repeats(n int) (list []int) {
+func (f *numbers) repeats(n int) (list []int) {
 	pc := f.trace.Step(n).PC
 	for at := n; at >= 0 && len(list) < 4 && n-at < mostSteps; at = f.trace.Previous(at) {
 		if s := f.trace.Step(at); s.PC == pc && !s.Library {
@@ -46,7 +46,7 @@ func (f *follower) bound(list []int) (l flow.Location, n int, ok bool) {
 
 // comparisons are the branches of a loop's latest round, the latest first, with what made the flags that they read. list are as for
 // bound.
-func (f *follower) comparisons(list []int) iter.Seq2[int, flow.Definition] {
+func (f *numbers) comparisons(list []int) iter.Seq2[int, flow.Definition] {
 	return func(yield func(int, flow.Definition) bool) {
 		for at := list[0]; at > list[1]; at = f.trace.Previous(at) {
 			s := f.trace.Step(at)
@@ -82,7 +82,7 @@ func (f *follower) looped(list []int, to flow.Location) bool {
 }
 
 // uncounted is the count before its instruction made it the first time of so many, if the trace has it.
-func (f *follower) uncounted(l flow.Location, n int) (first uint64, times int, known bool) {
+func (f *numbers) uncounted(l flow.Location, n int) (first uint64, times int, known bool) {
 	pc := evidence.Addr(0)
 	for range mostSteps {
 		d := f.define(l, n)
@@ -112,7 +112,7 @@ func increments(inst *x86.Inst) bool {
 
 // condition is the step of a loop's latest round that compares the count with a constant and branches; or else the one that jumps
 // back. -1: there is neither.
-func (f *follower) condition(list []int) int {
+func (f *numbers) condition(list []int) int {
 	pc := f.trace.Step(list[0]).PC
 	for at, d := range f.comparisons(list) {
 		if from := values(d); len(from) == 1 && f.isCount(from[0], d.At, pc) {
@@ -133,7 +133,7 @@ func (f *follower) condition(list []int) int {
 }
 
 // isCount reports whether bytes come, by copies and additions of constants, from a step of the instruction that counts.
-func (f *follower) isCount(l flow.Location, n int, pc evidence.Addr) bool {
+func (f *numbers) isCount(l flow.Location, n int, pc evidence.Addr) bool {
 	for range 32 {
 		d := f.define(l, n)
 		if d.At < 0 {

@@ -49,7 +49,7 @@ func (f *follower) ledBy(number flow.Location, n int) {
 
 // member is the array of a struct that memory operand k of step n means, and the storage of its index. The operand has the start of the
 // struct in one register, the index in the other, and the constant, if there is one, leads to the array. nil: there is no such array.
-func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
+func (f *addresses) member(n, k int) (m *Declared, index flow.Location) {
 	s := f.trace.Step(n)
 	o := &s.Inst.Operands[k].Memory
 	if !o.Base.General() || !o.Index.General() || o.Base == x86.RSP || o.Disp < 0 || o.Segment != x86.SegNone {
@@ -72,7 +72,7 @@ func (f *follower) member(n, k int) (m *Declared, index flow.Location) {
 }
 
 // structAt reports whether a struct may begin at an address, before step n: a heap object, whose size it is, or other memory, with a size of 0.
-func (f *follower) structAt(start evidence.Addr, n int) (size uint64, ok bool) {
+func (f *addresses) structAt(start evidence.Addr, n int) (size uint64, ok bool) {
 	object := f.trace.ObjectAt(start, n)
 	if object == nil {
 		return 0, f.program.Mapped(start)
@@ -81,7 +81,7 @@ func (f *follower) structAt(start evidence.Addr, n int) (size uint64, ok bool) {
 }
 
 // scopePoint is where the program was before step n.
-func (f *follower) scopePoint(n int) *ScopePoint {
+func (f *addresses) scopePoint(n int) *ScopePoint {
 	return &ScopePoint{PC: f.trace.Step(n).PC, Register: func(r x86.Reg) uint64 { return f.trace.Register(n, r) },
 		Word: func(a evidence.Addr) (uint64, bool) { return f.value(flow.Memory(a, 8), n) }}
 }

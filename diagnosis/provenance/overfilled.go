@@ -30,7 +30,7 @@ func (f *follower) overfilled(d flow.Definition) bool {
 
 // destination is the array in a struct whose address the program's own code made and handed over as the first argument of a function that was
 // entered at a step; nil: it made no such address. That of the struct's first member may be meant as the struct's.
-func (f *follower) destination(entered int) *Declared {
+func (f *addresses) destination(entered int) *Declared {
 	const most = 8 // copies
 	addr := evidence.Addr(f.trace.Register(entered, x86.RDI))
 	copies := 0

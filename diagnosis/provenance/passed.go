@@ -16,7 +16,7 @@ type Argument struct {
 
 // Arguments are the values on the way that calls of the program handed over to functions which stored them, the nearest to the failure first.
 func (w *Way) Arguments(t *flow.Trace, p Program) (list []Argument) {
-	u := useSearch{&follower{trace: t, program: p}}
+	u := useSearch{newFollower(t, p)}
 	for i := range w.Links {
 		l := &w.Links[i]
 		if l.Kind != Stored || !p.Own(l.PC) {

@@ -45,7 +45,7 @@ func (f *follower) pieces(l flow.Location, n int, last flow.Definition) (next fl
 
 // storesOf are the definitions of the bytes that a word has before step n, one for each step, the first in time first: what a loop wrote past
 // the end of an array began there.
-func (f *follower) storesOf(l flow.Location, n int) (list []flow.Definition) {
+func (f *numbers) storesOf(l flow.Location, n int) (list []flow.Definition) {
 	for i := range l.Size {
 		d := f.define(flow.Memory(l.Addr+evidence.Addr(i), 1), n)
 		if d.At >= 0 && !slices.ContainsFunc(list, func(o flow.Definition) bool { return o.At == d.At }) {
@@ -58,7 +58,7 @@ func (f *follower) storesOf(l flow.Location, n int) (list []flow.Definition) {
 
 // firstPart is the first of the steps that stored a part of a word; last if none is known. Of those that stored all of it, others have
 // overwritten a part.
-func (f *follower) firstPart(stores []flow.Definition, l flow.Location, last int) int {
+func (f *numbers) firstPart(stores []flow.Definition, l flow.Location, last int) int {
 	for _, d := range stores {
 		if f.trace.Define(l, d.At+1).Part != l {
 			return d.At
@@ -69,7 +69,7 @@ func (f *follower) firstPart(stores []flow.Definition, l flow.Location, last int
 
 // updated is the step that stored all of a word, if later stores only put some of its bytes back with bits changed, as those of bit
 // fields do.
-func (f *follower) updated(l flow.Location, n int) (stored int, ok bool) {
+func (f *numbers) updated(l flow.Location, n int) (stored int, ok bool) {
 	const mostUpdates = 16
 	for range mostUpdates {
 		d := f.define(l, n)
@@ -88,7 +88,7 @@ func (f *follower) updated(l flow.Location, n int) (stored int, ok bool) {
 const maxUpdate = 8
 
 // madeOf reports whether the value that bytes have before step n was made of the memory at an address.
-func (f *follower) madeOf(l flow.Location, addr evidence.Addr, n, depth int) bool {
+func (f *numbers) madeOf(l flow.Location, addr evidence.Addr, n, depth int) bool {
 	d := f.define(l, n)
 	if d.At < 0 || depth == 0 || f.trace.Step(d.At).Library {
 		return false
@@ -119,7 +119,7 @@ func (o *byteSource) follows(first *byteSource, i int) bool {
 
 // copied is the byte of memory or of a register that a byte in memory was last copied from. Code that takes a number apart shifts its
 // bytes on the way.
-func (f *follower) copied(l flow.Location, n int) (o byteSource, ok bool) {
+func (f *numbers) copied(l flow.Location, n int) (o byteSource, ok bool) {
 	for range 16 {
 		d := f.define(l, n)
 		switch d.Kind {
@@ -142,7 +142,7 @@ func (f *follower) copied(l flow.Location, n int) (o byteSource, ok bool) {
 }
 
 // shifted is the byte of a register that a right shift by whole bytes made another byte of.
-func (f *follower) shifted(d flow.Definition) (from flow.Location, ok bool) {
+func (f *numbers) shifted(d flow.Definition) (from flow.Location, ok bool) {
 	step := f.trace.Step(d.At)
 	o := step.Inst.Operands
 	if op := step.Inst.Op; op != "shr" && op != "sar" || len(o) < 2 || d.Part.Space != transfer.General {

@@ -14,7 +14,7 @@ import (
 const low = 0x10000
 
 // points reports whether a value is an address in memory that the process has, or had on its heap.
-func (f *follower) points(v uint64, n int) bool {
+func (f *addresses) points(v uint64, n int) bool {
 	return v >= low && (f.trace.ObjectAt(evidence.Addr(v), n) != nil || f.program.Mapped(evidence.Addr(v)))
 }
 
@@ -104,7 +104,7 @@ func (f *follower) pointee(n, k int) *flow.Object {
 }
 
 // pointers are the registers of memory operand k of step n that may have its pointer: not the stack's, and no index of elements.
-func (f *follower) pointers(n, k int) (list []flow.Location) {
+func (f *addresses) pointers(n, k int) (list []flow.Location) {
 	s := f.trace.Step(n)
 	m := &s.Inst.Operands[k].Memory
 	for _, r := range []x86.Reg{m.Base, m.Index} {
@@ -174,7 +174,7 @@ func (f *follower) deriveAlong(l flow.Location, n int, way *[]derivation) *flow.
 }
 
 // pointedBefore is the object of before the trace that a pointer of before the trace leads to, or into; nil: it is not known.
-func (f *follower) pointedBefore(l flow.Location, n int) *flow.Object {
+func (f *addresses) pointedBefore(l flow.Location, n int) *flow.Object {
 	v, known := f.value(l, n)
 	if !known {
 		v, known = f.loaded(l, n)
@@ -189,7 +189,7 @@ func (f *follower) pointedBefore(l flow.Location, n int) *flow.Object {
 }
 
 // pointerOf is the operand of an addition or the like that is a pointer; ok is false if none is or several are.
-func (f *follower) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
+func (f *addresses) pointerOf(d flow.Definition) (l flow.Location, ok bool) {
 	inst := f.trace.Step(d.At).Inst
 	if inst == nil { // a call of the recording library made it
 		return l, false
@@ -284,7 +284,7 @@ func (f *follower) wrong(d flow.Definition, from []flow.Location) (k int, kind L
 }
 
 // counted chooses of two numbers of a sum the one that a loop counts, if the other one stays as it is.
-func (f *follower) counted(d flow.Definition, from []flow.Location) (k int, ok bool) {
+func (f *numbers) counted(d flow.Definition, from []flow.Location) (k int, ok bool) {
 	switch f.trace.Step(d.At).Inst.Op {
 	case "add", "sub", "lea":
 	default:
@@ -373,7 +373,7 @@ func (f *follower) led(n, k int, object *flow.Object) *Way {
 
 // sized is where a function of the C library was entered that step n is in, if its third argument says how many bytes it stores; -1: it
 // is no such function.
-func (f *follower) sized(n int) int {
+func (f *addresses) sized(n int) int {
 	if !f.program.Foreign(f.trace.Step(n).PC) {
 		return -1
 	}

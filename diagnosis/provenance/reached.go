@@ -86,7 +86,7 @@ func (r *reaching) step(n int) {
 			r.operand(n, &s.Inst.Operands[k], k)
 		}
 		for _, place := range transfer.Condition(s.Inst) {
-			r.want((&follower{trace: r.trace}).located(n, place), n)
+			r.want((&steps{trace: r.trace}).located(n, place), n)
 		}
 	}
 	at, known := r.frames.decider(n)
@@ -165,7 +165,7 @@ const mostShared = 1000
 // share notes memory that more than one thread had to do with.
 func (r *reaching) share(x wanted, d flow.Definition) {
 	const most = 8
-	f := follower{trace: r.trace}
+	f := steps{trace: r.trace}
 	if r.trace.Threads() < 2 || x.l.Space != transfer.Memory || len(r.shared) == mostShared || f.onStack(x.l.Addr, x.n) {
 		return
 	}

@@ -24,7 +24,7 @@ type Reasons struct {
 // GaveUp is the step at which a thread gave up by itself, before the end of a trace: the program's own call of exit, abort or the like
 // that it is in at step n, or where main returned. status is where the exit status was then. at is negative if the trace has no such step.
 func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
-	f := &follower{trace: t, program: p}
+	f := newFollower(t, p)
 	if n < 0 {
 		return none, status
 	}
@@ -44,7 +44,7 @@ func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
 // code, the branch that led to it counts. whole says that the trace begins with the run. status is where the exit status is; its
 // Size is 0 if there is none.
 func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) *Reasons {
-	s := &slice{follower: follower{trace: t, program: p, way: &Way{}}, frames: newFrames(t, p), whole: whole, out: &Reasons{},
+	s := &slice{follower: newFollower(t, p), frames: newFrames(t, p), whole: whole, out: &Reasons{},
 		seen: map[wanted]bool{}, decided: map[int]bool{}, start: n}
 	if status.Size > 0 {
 		s.near = append(s.near, wanted{l: status, n: n})
@@ -84,7 +84,7 @@ type wanted struct {
 
 // slice makes Reasons.
 type slice struct {
-	follower
+	*follower
 	frames *frames
 	whole  bool
 	start  int

@@ -54,7 +54,7 @@ const (
 
 // Recurs looks for a cycle in the last calls before step n, of the functions that belong says are those of the recursion; nil: there is none.
 func Recurs(t *flow.Trace, p Program, n int, belongs func(function string) bool) *Cycle {
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	entered := map[evidence.Addr][]int{} // the steps at which a function is entered, the latest first
 	var order []evidence.Addr
 	for at, walked := n, 0; at >= 0 && walked < mostWalked; at, walked = t.Previous(at), walked+1 {
@@ -87,7 +87,7 @@ func Recurs(t *flow.Trace, p Program, n int, belongs func(function string) bool)
 }
 
 // nested reports whether none of the calls has returned: each frame is below the one of the call before.
-func (f *follower) nested(calls []int) bool {
+func (f *addresses) nested(calls []int) bool {
 	for i := 1; i < len(calls); i++ {
 		if f.trace.Register(calls[i-1], x86.RSP) >= f.trace.Register(calls[i], x86.RSP) {
 			return false
@@ -162,7 +162,7 @@ func (f *follower) hop(call, before int, r x86.Reg) (words []Pointer) {
 }
 
 // closed is the cycle of some words, with the last store to them.
-func (f *follower) closed(calls int, words []Pointer) *Cycle {
+func (f *addresses) closed(calls int, words []Pointer) *Cycle {
 	c := &Cycle{Calls: calls, Words: words, Alike: true, Stored: -1}
 	for i := range words {
 		w := &words[i]
@@ -183,7 +183,7 @@ func (f *follower) closed(calls int, words []Pointer) *Cycle {
 }
 
 // ledAround reports whether what the closing word held before led back to it.
-func (f *follower) ledAround(c *Cycle) bool {
+func (f *addresses) ledAround(c *Cycle) bool {
 	const most = 1000 // pointers
 	start, offset := c.Closing.Addr-evidence.Addr(c.Closing.offset), evidence.Addr(c.Closing.offset)
 	at := evidence.Addr(c.Before)

@@ -20,7 +20,7 @@ func (f *follower) restored(d flow.Definition) {
 }
 
 // changed reports whether memory that was stored to at two steps had another value in between.
-func (f *follower) changed(d flow.Definition, later int) bool {
+func (f *steps) changed(d flow.Definition, later int) bool {
 	value, known := f.value(d.Part, d.At+1)
 	if !known { // not of a vector register's store
 		value, known = f.value(d.Part, later+1)

@@ -97,7 +97,7 @@ func (u useSearch) baseOf(l flow.Location, n int) evidence.Addr {
 }
 
 // base is the register from which the code reaches memory at a step; ok is false if it is not known, or is that of a frame.
-func (f *follower) base(l flow.Location, n int) (r x86.Reg, ok bool) {
+func (f *addresses) base(l flow.Location, n int) (r x86.Reg, ok bool) {
 	s := f.trace.Step(n)
 	if s.Inst == nil {
 		return x86.RegNone, false

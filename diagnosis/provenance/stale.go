@@ -13,7 +13,7 @@ import (
 // first. Of a runtime's functions only accesses count whose pointer was derived from that object: string functions read
 // whole vectors, and so a part of what lies beside theirs.
 func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
-	f := &follower{trace: t, program: p}
+	f := newFollower(t, p)
 	type use struct {
 		way          *Way
 		last, writes int
@@ -75,7 +75,7 @@ const mostLost = 16
 
 // moved reports whether the bytes l of an object had been copied to the same place of another one when it was freed, as code does that makes
 // an object larger.
-func (f *follower) moved(o *flow.Object, l flow.Location) bool {
+func (f *steps) moved(o *flow.Object, l flow.Location) bool {
 	const most = 64 // objects, and copies from one to the other
 	n := o.Freed
 	for range most {

@@ -9,7 +9,7 @@ import (
 // to last, from 0, are in registers that hand over numbers and pointers, or not looked at. missing: one of these registers had what a
 // function left there that had returned before, so the call has no such argument.
 func Unpassed(t *flow.Trace, p Program, n, first, last int) (call int, missing bool) {
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	if call = f.ownCall(n); call < 0 {
 		return -1, false
 	}
@@ -22,7 +22,7 @@ func Unpassed(t *flow.Trace, p Program, n, first, last int) (call int, missing b
 }
 
 // leftBy reports whether the function of step set had returned before step now.
-func (f *follower) leftBy(set, now int) bool {
+func (f *steps) leftBy(set, now int) bool {
 	if f.trace.Step(set).Library {
 		return true
 	}

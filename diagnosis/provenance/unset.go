@@ -25,7 +25,7 @@ func (f *follower) unsetBy(d flow.Definition, used int) {
 }
 
 // reading is the operand by which step n reads some memory; -1: none does.
-func (f *follower) reading(l flow.Location, n int) int {
+func (f *steps) reading(l flow.Location, n int) int {
 	s := f.trace.Step(n)
 	if s.Inst == nil || s.Library {
 		return -1
@@ -77,7 +77,7 @@ func (f *follower) chosen(l flow.Location, n int) {
 }
 
 // table is the variable with static storage at whose start a register of operand k of step n points, or its displacement; nil: none is.
-func (f *follower) table(n, k int) *Declared {
+func (f *addresses) table(n, k int) *Declared {
 	m := &f.trace.Step(n).Inst.Operands[k].Memory
 	starts := []evidence.Addr{evidence.Addr(m.Disp)}
 	for _, l := range f.pointers(n, k) {
@@ -97,7 +97,7 @@ func (f *follower) table(n, k int) *Declared {
 }
 
 // partlySet reports whether the start of an object has a value at step n, or bytes beside some of its bytes.
-func (f *follower) partlySet(object *flow.Object, l flow.Location, n int) bool {
+func (f *addresses) partlySet(object *flow.Object, l flow.Location, n int) bool {
 	size := evidence.Addr(max(l.Size, 1))
 	return slices.ContainsFunc([]evidence.Addr{object.Addr, l.Addr - size, l.Addr + size}, func(addr evidence.Addr) bool {
 		return addr != l.Addr && f.set(object, flow.Memory(addr, int(size)), n) >= 0
@@ -105,7 +105,7 @@ func (f *follower) partlySet(object *flow.Object, l flow.Location, n int) bool {
 }
 
 // neighbours are the program's own places that stored the bytes directly before and after some bytes of an object.
-func (f *follower) neighbours(object *flow.Object, l flow.Location, n int) (list []evidence.Addr) {
+func (f *addresses) neighbours(object *flow.Object, l flow.Location, n int) (list []evidence.Addr) {
 	size := evidence.Addr(max(l.Size, 1))
 	for _, addr := range []evidence.Addr{l.Addr - size, l.Addr + size} {
 		at := f.set(object, flow.Memory(addr, int(size)), n)
@@ -120,7 +120,7 @@ func (f *follower) neighbours(object *flow.Object, l flow.Location, n int) (list
 }
 
 // set is the step that gave bytes of an object the value that they have at step n; -1: they are not in it, or have had none since it was made.
-func (f *follower) set(object *flow.Object, l flow.Location, n int) int {
+func (f *steps) set(object *flow.Object, l flow.Location, n int) int {
 	if l.Addr < object.Addr || l.Addr+evidence.Addr(l.Size) > object.Addr+evidence.Addr(object.Size) {
 		return -1
 	}
@@ -136,7 +136,7 @@ func (f *follower) set(object *flow.Object, l flow.Location, n int) int {
 
 // element is how a program names bytes that operand k of step n reads, if a variable with static storage is the pointer
 // that led there: variable[index]; empty: none is.
-func (f *follower) element(at flow.Location, n, k int) string {
+func (f *addresses) element(at flow.Location, n, k int) string {
 	addr := at.Addr
 	for _, l := range f.pointers(n, k) {
 		for d := range f.pointerWay(l, n) {

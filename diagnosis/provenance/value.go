@@ -9,7 +9,7 @@ import (
 // contradicted reports whether memory was found with another value than the step left there that last stored to it, as far as
 // the trace has seen: then it lacks a store. Memory that was freed is filled by the heap, and an object of before the trace is
 // not known to be one.
-func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool {
+func (f *steps) contradicted(l flow.Location, n int, d flow.Definition) bool {
 	if l.Space != transfer.Memory || d.At < 0 || d.Part != l || l.Size > 8 || f.trace.Step(d.At).Library {
 		return false
 	}
@@ -29,7 +29,7 @@ func (f *follower) contradicted(l flow.Location, n int, d flow.Definition) bool 
 }
 
 // define is what gave bytes their value as they are before step n, unknown where the trace lacks a store to them.
-func (f *follower) define(l flow.Location, n int) flow.Definition {
+func (f *steps) define(l flow.Location, n int) flow.Definition {
 	d := f.trace.Define(l, n)
 	if f.contradicted(l, n, d) {
 		return flow.Definition{Kind: flow.Unknown, At: -1, Part: l}
@@ -38,7 +38,7 @@ func (f *follower) define(l flow.Location, n int) flow.Definition {
 }
 
 // loaded is the value that step n found in memory, if it put just that in a general register.
-func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
+func (f *steps) loaded(l flow.Location, n int) (uint64, bool) {
 	s := f.trace.Step(n)
 	if s.Inst == nil || s.Library {
 		return 0, false
@@ -62,7 +62,7 @@ func (f *follower) loaded(l flow.Location, n int) (uint64, bool) {
 // implied reports whether a register is known to be 0 where it is used: between its definition and its use, the code tested it, or the
 // register that it was copied from, and branched. Compilers then use it in place of the constant 0, so that where its value came from may
 // say nothing. It is the branch, -1 if there is none.
-func (f *follower) implied(l flow.Location, used int, d flow.Definition) (branch int) {
+func (f *steps) implied(l flow.Location, used int, d flow.Definition) (branch int) {
 	branch = -1
 	if l.Space != transfer.General || d.At < 0 || d.Part != l {
 		return -1
@@ -100,7 +100,7 @@ func (f *follower) found0(l flow.Location, n, branch int) {
 }
 
 // testsSource reports whether step n compares with 0 the register that another one was copied from, and that still has the value.
-func (f *follower) testsSource(n int, copied flow.Definition) bool {
+func (f *steps) testsSource(n int, copied flow.Definition) bool {
 	if copied.Kind != flow.Copied || copied.From[0].Space != transfer.General {
 		return false
 	}
@@ -125,7 +125,7 @@ func testsZero(inst *x86.Inst, r x86.Reg) bool {
 
 // value is what up to 8 bytes held before step n, if the trace has it. Of memory to which instructions have added, it is the sum of the
 // value before and all that they added.
-func (f *follower) value(l flow.Location, n int) (uint64, bool) {
+func (f *steps) value(l flow.Location, n int) (uint64, bool) {
 	size, added := min(l.Size, 8), uint64(0)
 	sum := func(v uint64, known bool) (uint64, bool) { return low64(v+added, size), known }
 	const most = 256
@@ -158,7 +158,7 @@ func (f *follower) value(l flow.Location, n int) (uint64, bool) {
 }
 
 // addedTo is the number that an instruction added to memory; ok is false if it did something else there.
-func (f *follower) addedTo(l flow.Location, d flow.Definition) (v uint64, ok bool) {
+func (f *steps) addedTo(l flow.Location, d flow.Definition) (v uint64, ok bool) {
 	if d.Kind != flow.Computed || l.Space != transfer.Memory || d.Part != l {
 		return 0, false
 	}

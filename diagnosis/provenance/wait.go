@@ -116,7 +116,7 @@ func continued(t *flow.Trace, p Program, r returned, n, decided int) *BlindWait 
 	if call < 0 {
 		return nil
 	}
-	w := waitSearch{follower: &follower{trace: t, program: p, way: &Way{}}, locked: call, returned: after}
+	w := waitSearch{follower: newFollower(t, p), locked: call, returned: after}
 	for w.locked >= 0 && !t.Step(w.locked).Library {
 		w.locked = t.Previous(w.locked)
 	}

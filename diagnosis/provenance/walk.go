@@ -51,7 +51,7 @@ func Failing(t *flow.Trace, p Program, n int) (w *Way, ok bool) {
 		return nil, false
 	}
 	s := t.Step(n)
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	if s.Inst == nil || !p.Code(s.PC) {
 		return f.target(t.Previous(n))
 	}
@@ -90,7 +90,7 @@ func Index(t *flow.Trace, p Program, n int, pc, addr, from evidence.Addr, size u
 				continue
 			}
 			if l, known := t.Extent(at, k); known && l.Addr == addr {
-				f := &follower{trace: t, program: p, way: &Way{}}
+				f := newFollower(t, p)
 				return f.led(at, k, &flow.Object{Addr: from, Size: size, Freed: -1})
 			}
 		}
@@ -103,7 +103,7 @@ func Damaged(t *flow.Trace, p Program, n int, addr evidence.Addr, size int) (w *
 	if n < 0 {
 		return nil, false
 	}
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	d := t.Define(flow.Memory(addr, size), n+1)
 	if d.At < 0 || t.Step(d.At).Library {
 		return nil, false
@@ -119,7 +119,7 @@ func Damaged(t *flow.Trace, p Program, n int, addr evidence.Addr, size int) (w *
 
 // Value follows bytes, as they are before step n.
 func Value(t *flow.Trace, p Program, l flow.Location, n int) *Way {
-	f := &follower{trace: t, program: p, way: &Way{}}
+	f := newFollower(t, p)
 	f.follow(l, n)
 	return f.way
 }
@@ -137,9 +137,8 @@ func divisor(inst *x86.Inst) transfer.Place {
 
 // follower makes a way.
 type follower struct {
-	trace   *flow.Trace
-	program Program
-	way     *Way
+	addresses
+	way *Way
 	// counts are the steps at which an instruction made the value, by its address.
 	counts map[evidence.Addr][]int
 	// depth bounds the ways within ways.
@@ -165,9 +164,27 @@ type follower struct {
 	memo pointerMemo
 }
 
+// steps tells what the steps of a trace did: which gave bytes their value, and which that was.
+type steps struct {
+	trace   *flow.Trace
+	program Program
+}
+
+// numbers tells how numbers were made: counted, taken apart and put together.
+type numbers struct{ steps }
+
+// addresses tells what addresses were made of, and which memory they are of.
+type addresses struct{ numbers }
+
+func newFollower(t *flow.Trace, p Program) *follower {
+	return &follower{addresses: addresses{numbers{steps{t, p}}}, way: &Way{}}
+}
+
 // inner makes a way within this one.
 func (f *follower) inner() *follower {
-	return &follower{trace: f.trace, program: f.program, way: &Way{}, depth: f.depth + 1}
+	inner := newFollower(f.trace, f.program)
+	inner.depth = f.depth + 1
+	return inner
 }
 
 // continueOn ends the way as an inner one does, after the links so far.
@@ -185,7 +202,7 @@ const (
 )
 
 // located is the storage of a place when step n is executed.
-func (f *follower) located(n int, p transfer.Place) flow.Location {
+func (f *steps) located(n int, p transfer.Place) flow.Location {
 	if p.Space == transfer.Memory {
 		addr, _ := f.trace.Address(n, int(p.Num))
 		return flow.Memory(addr+evidence.Addr(p.Off), p.Size)
@@ -368,7 +385,7 @@ func (f *follower) misled(used int) bool {
 }
 
 // wholeWord reports whether a register of the program's own code was stored to all of some memory, so that it has a value of that size.
-func (f *follower) wholeWord(l flow.Location, d flow.Definition) bool {
+func (f *steps) wholeWord(l flow.Location, d flow.Definition) bool {
 	if l.Space != transfer.Memory || d.At < 0 || d.Kind != flow.Copied || d.Part != l || d.From[0].Space != transfer.General {
 		return false
 	}
@@ -392,7 +409,7 @@ func (f *follower) overtaken(d flow.Definition, used int) {
 }
 
 // fills reports whether a step is one of a string instruction that stores one register again and again: its parts are one store.
-func (f *follower) fills(n int) bool {
+func (f *steps) fills(n int) bool {
 	inst := f.trace.Step(n).Inst
 	return inst != nil && strings.HasPrefix(inst.Op, "stos")
 }
@@ -429,7 +446,7 @@ func (f *follower) unset(d flow.Definition, used int) bool {
 }
 
 // onStack reports whether an address is in the part of the stack that the thread has used at a step.
-func (f *follower) onStack(addr evidence.Addr, n int) bool {
+func (f *steps) onStack(addr evidence.Addr, n int) bool {
 	const red = 128 // bytes below the stack pointer that a leaf function uses (System V ABI, 3.2.2)
 	low := f.trace.Register(n, x86.RSP) - red
 	return uint64(addr) >= low && uint64(addr)-low < mostStack
@@ -506,7 +523,7 @@ func extends(inst *x86.Inst) bool {
 
 // mostlyConstant reports whether a step made the most of a number by adding a constant of the code to another one. Addresses are larger than
 // the numbers that this is asked of: a constant may lead from a bad pointer to a member.
-func (f *follower) mostlyConstant(d flow.Definition, from flow.Location) (v uint64, mostly bool) {
+func (f *steps) mostlyConstant(d flow.Definition, from flow.Location) (v uint64, mostly bool) {
 	const number = 4
 	inst := f.trace.Step(d.At).Inst
 	if d.Part.Size > number || !increments(inst) {
@@ -547,7 +564,7 @@ func (f *follower) either(from []flow.Location, n int) bool {
 
 // common is the value of which both operands were made by copies and by computations with constants: the way continues
 // there, whichever of the two it takes.
-func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int, ok bool) {
+func (f *steps) common(from []flow.Location, n int) (l flow.Location, at int, ok bool) {
 	type place struct {
 		l flow.Location
 		n int
@@ -573,7 +590,7 @@ func (f *follower) common(from []flow.Location, n int) (l flow.Location, at int,
 }
 
 // operands are the bytes of which a step made others, without flags and constants.
-func (f *follower) operands(d flow.Definition) (list []flow.Location) {
+func (f *steps) operands(d flow.Definition) (list []flow.Location) {
 	list = values(d)
 	if d.Kind == flow.Copied {
 		return list
@@ -592,7 +609,7 @@ func values(d flow.Definition) (list []flow.Location) {
 }
 
 // constant reports whether bytes of a register are those of an instruction.
-func (f *follower) constant(l flow.Location, n int) bool {
+func (f *steps) constant(l flow.Location, n int) bool {
 	for l.Space != transfer.Memory {
 		d := f.trace.Define(l, n)
 		switch d.Kind {
@@ -632,7 +649,7 @@ func filler(v uint64) bool {
 }
 
 // after is the step of the same thread that follows a call, past the jumps of procedure linkage tables.
-func (f *follower) after(call int) int {
+func (f *steps) after(call int) int {
 	sp := f.trace.Register(call, x86.RSP)
 	if f.trace.Step(call).Inst.Flow == x86.FlowCall {
 		sp -= 8
@@ -650,7 +667,7 @@ func (f *follower) after(call int) int {
 }
 
 // ownCall is the last call of the program's own code that step n is in, itself if it is the program's own; -1: none.
-func (f *follower) ownCall(n int) int {
+func (f *steps) ownCall(n int) int {
 	// The frames between are passed by the stack pointer: code that a step is in was called with a higher one.
 	sp := f.trace.Register(n, x86.RSP)
 	for at := n; at >= 0; at = f.trace.Previous(at) {
@@ -667,7 +684,7 @@ func (f *follower) ownCall(n int) int {
 }
 
 // ownPlace is the program's own instruction of a step, or the call through which it came there; 0: none.
-func (f *follower) ownPlace(n int) evidence.Addr {
+func (f *steps) ownPlace(n int) evidence.Addr {
 	if n < 0 {
 		return 0
 	}
