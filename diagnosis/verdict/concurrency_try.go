@@ -189,8 +189,8 @@ func (r *race) make(tested *tested, o order, times int) evidence.Experiment {
 		out := x.once(t.rec, once, o.expect)
 		states = append(states, look.state(out.unbroken))
 		turned = turned && guard.turned(look, out.unbroken)
-		if later = out.later && o.failing && !o.expect && !o.control && !o.kept; later {
-			out.failed, out.check = false, nil
+		if out.later && o.failing && !o.expect && !o.control && !o.kept {
+			later, out.failed, out.check = true, false, nil
 			out.outcome = "it came past the place where the recorded run failed, and failed there later: " + out.outcome
 		}
 		if passed, same := look.passedBefore(out.unbroken); passed && !out.failed {
