@@ -43,7 +43,7 @@ static void *flush(void *unused)
 int main(void)
 {
 	pthread_t t;
-	alarm(3);
+	alarm(5);
 	pthread_create(&t, NULL, flush, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		usleep(i == 3 ? 10000 : 70000);
@@ -96,7 +96,7 @@ static void read_letters()
 }
 int main()
 {
-	alarm(3);
+	alarm(5);
 	box = new Box;
 	std::thread reader(read_letters);
 	for (int i = 0; i < 7; i++) {
