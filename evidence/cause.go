@@ -113,10 +113,13 @@ type CauseStep struct {
 	Proof  Proof       `json:"proof"`
 }
 
-// ComparedValue is a value that the condition at Site compared. Value is empty if it is not known; Story says where it came from, the oldest first.
+// ComparedValue is a value that a condition compared.
 type ComparedValue struct {
-	Site  *Site       `json:"site"`
-	Value string      `json:"value,omitempty"`
+	// Site is the condition.
+	Site *Site `json:"site"`
+	// Value is the value, in decimal or hexadecimal; empty: it is not known.
+	Value string `json:"value,omitempty"`
+	// Story says where the value came from, the oldest step first.
 	Story []CauseStep `json:"story"`
 }
 
