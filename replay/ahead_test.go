@@ -215,21 +215,23 @@ func TestAheadOfPrograms(t *testing.T) {
 
 // A replay whose instructions are executed in copies ends as the recording did, byte by byte.
 func TestAheadEndsIdentically(t *testing.T) {
-	const tries = 5 // single steps end otherwise in one of 15 replays of these programs, too: see docs/flow.md
+	// Single steps end otherwise in one of 15 replays of these programs, too: see docs/flow.md. On a loaded machine all replays of one recording may: where
+	// threads were when the program ended is not in it.
+	const tries = 5
 	for _, name := range []string{"faults/busy", "threads/c11"} {
 		t.Run(name, func(t *testing.T) {
 			p, err := recordtest.Read("../internal/testdata/record/" + name + ".c")
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir, last := p.Record(t).Dir, ""
+			last := ""
 			for range tries {
-				if last = endsOtherwise(t, dir); last == "" {
+				if last = endsOtherwise(t, p.Record(t).Dir); last == "" {
 					return
 				}
 				t.Log(last)
 			}
-			t.Errorf("none of %d replays ended as recorded; the last: %s", tries, last)
+			t.Errorf("none of %d recordings was replayed to its end; the last: %s", tries, last)
 		})
 	}
 }
