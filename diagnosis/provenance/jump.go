@@ -92,7 +92,7 @@ func (f *follower) overwritten(at int, slot evidence.Addr) bool {
 
 // strayed reports whether the stack pointer at a return differs from that at the entry of the function, or is in a frame that has
 // returned: then the memory there has no return address, and what made the stack pointer matters.
-func (f *steps) strayed(at int, sp evidence.Addr) bool {
+func (f *follower) strayed(at int, sp evidence.Addr) bool {
 	const address = 8 // bytes of a return address
 	if call := newFrames(f.trace, f.program).call[at]; call != none {
 		return f.trace.Register(at, x86.RSP) != f.trace.Register(call, x86.RSP)-address

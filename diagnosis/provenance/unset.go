@@ -67,10 +67,16 @@ func (f *follower) chosen(l flow.Location, n int) {
 		}
 		object = &flow.Object{Addr: v.Addr, Size: v.Size, Freed: -1}
 	}
-	if !f.partlySet(object, l, n) {
-		return
+	beside := f.neighbours(object, l, n)
+	if start := flow.Memory(object.Addr, max(l.Size, 1)); len(beside) == 0 && (start.Addr == l.Addr || f.set(object, start, n) < 0) {
+		return // the object has no values
 	}
-	f.way.Beside = f.neighbours(object, l, n)
+	f.way.Beside = nil
+	for _, at := range beside {
+		if place := f.ownPlace(at); place != 0 && !slices.Contains(f.way.Beside, place) {
+			f.way.Beside = append(f.way.Beside, place)
+		}
+	}
 	if led := f.led(n, k, object); led != nil && led.Has(Offset) {
 		f.way.Led = led
 	}
@@ -96,24 +102,12 @@ func (f *addresses) table(n, k int) *Declared {
 	return nil
 }
 
-// partlySet reports whether the start of an object has a value at step n, or bytes beside some of its bytes.
-func (f *addresses) partlySet(object *flow.Object, l flow.Location, n int) bool {
-	size := evidence.Addr(max(l.Size, 1))
-	return slices.ContainsFunc([]evidence.Addr{object.Addr, l.Addr - size, l.Addr + size}, func(addr evidence.Addr) bool {
-		return addr != l.Addr && f.set(object, flow.Memory(addr, int(size)), n) >= 0
-	})
-}
-
-// neighbours are the program's own places that stored the bytes directly before and after some bytes of an object.
-func (f *addresses) neighbours(object *flow.Object, l flow.Location, n int) (list []evidence.Addr) {
+// neighbours are the steps that stored the bytes directly before and after some bytes of an object.
+func (f *steps) neighbours(object *flow.Object, l flow.Location, n int) (list []int) {
 	size := evidence.Addr(max(l.Size, 1))
 	for _, addr := range []evidence.Addr{l.Addr - size, l.Addr + size} {
-		at := f.set(object, flow.Memory(addr, int(size)), n)
-		if at < 0 {
-			continue
-		}
-		if place := f.ownPlace(at); place != 0 && !slices.Contains(list, place) {
-			list = append(list, place)
+		if at := f.set(object, flow.Memory(addr, int(size)), n); at >= 0 {
+			list = append(list, at)
 		}
 	}
 	return list

@@ -2,7 +2,6 @@ package verdict_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"diagnose/evidence"
@@ -80,9 +79,8 @@ func TestBeside(t *testing.T) {
 		if len(d.Causes) == 0 {
 			t.Fatalf("no cause; leads %+v", d.Leads)
 		}
-		lines := strings.Split(besidePrograms[name], "\n")
 		if c := d.Causes[0]; !slices.ContainsFunc(c.Story, func(s evidence.CauseStep) bool {
-			return s.Site != nil && s.Site.Line > 0 && s.Site.Line <= len(lines) && strings.HasSuffix(lines[s.Site.Line-1], "// BESIDE")
+			return s.Site != nil && endsIn(besidePrograms[name], s.Site.Line, "// BESIDE")
 		}) {
 			t.Errorf("%s: %s; %+v", c.Kind, c.Summary, c.Story)
 		}

@@ -119,9 +119,7 @@ int main()
 // TestBlindWaitDecided: a test after the wait by which the program gives up is none by which it waits again.
 func TestBlindWaitDecided(t *testing.T) {
 	source := func(name string) string { return decidedPrograms[name] }
-	names := func(d *evidence.Diagnosis, name string) bool {
-		return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(decidedPrograms[name], d.Causes[0].Site.Line)
-	}
+	names := func(d *evidence.Diagnosis, name string) bool { return namesWait(d, decidedPrograms[name]) }
 	builds := []build{{"jobs.c", "gcc", "-O0"}, {"jobs.c", "clang", "-O2"}, {"tickets.cpp", "g++", "-O1"}, {"tickets.cpp", "clang++", "-O2"}}
 	eachBuild(t, builds, source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
 		if !names(d, name) {

@@ -42,6 +42,11 @@ int main(void)
 `
 )
 
+// namesWait reports whether the first cause is the wait that is marked in a source text.
+func namesWait(d *evidence.Diagnosis, text string) bool {
+	return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(text, d.Causes[0].Site.Line)
+}
+
 // TestBlindWait: a thread that waits for a condition variable once continues although another thread was faster. That is found in one recording, without accesses
 // being traced. A program that tests again, and fails for another reason, names no wait.
 func TestBlindWait(t *testing.T) {
@@ -170,9 +175,7 @@ int main()
 `,
 	}
 	source := func(name string) string { return text[name] }
-	names := func(d *evidence.Diagnosis, name string) bool {
-		return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(text[name], d.Causes[0].Site.Line)
-	}
+	names := func(d *evidence.Diagnosis, name string) bool { return namesWait(d, text[name]) }
 	for _, x := range []struct {
 		build
 		ends, wrong, other string
@@ -354,9 +357,7 @@ int main(void)
 }
 `}
 	source := func(name string) string { return text[name] }
-	names := func(d *evidence.Diagnosis, name string) bool {
-		return len(d.Causes) > 0 && d.Causes[0].Kind == evidence.CauseAtomicity && d.Causes[0].Site != nil && isCause(text[name], d.Causes[0].Site.Line)
-	}
+	names := func(d *evidence.Diagnosis, name string) bool { return namesWait(d, text[name]) }
 	builds := []build{{"box.c", "gcc", "-O0"}, {"box.c", "clang", "-O2"}, {"ring.cc", "g++", "-O1"}}
 	eachBuild(t, builds, source, "SIGABRT", func(t *testing.T, name string, d *evidence.Diagnosis) {
 		if !names(d, name) {

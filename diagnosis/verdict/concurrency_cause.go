@@ -141,9 +141,12 @@ func (r *race) orderEvent(c *patterns.Candidate) evidence.Event {
 // that do not.
 func insteadText(c *patterns.Candidate) string { return c.Instead.Of(c.PassingRuns, c.PassingOf) }
 
-// part names the part of a variable with static storage of which the accesses of a candidate changed bytes: a whole array may have been watched because of one
-// member, and a word has several. It is empty if that is not one part, or not of such a variable.
+// part names the part of an array with static storage of which the accesses of a candidate changed bytes: the whole array was watched because of one
+// member of its elements, and a word has several. It is empty if that is not one part, or not of such an array.
 func (r *race) part(c *patterns.Candidate) (name string) {
+	if _, member, _ := strings.Cut(c.Variables[0], "[...]"); len(c.Variables) > 1 || member == "" {
+		return ""
+	}
 	log := r.failing[c.Run].log
 	for _, n := range c.Accesses {
 		a := &log.Accesses[n]
@@ -173,7 +176,7 @@ func named(c *patterns.Candidate, seen []evidence.SeenAccess, part string) []str
 		if len(c.Variables) == 1 {
 			n = element(c.Variables[0], n)
 		}
-		if _, member, _ := strings.Cut(c.Variables[0], "[...]"); len(c.Variables) == 1 && member != "" && part != "" && !strings.HasPrefix(part, n) {
+		if part != "" && !strings.HasPrefix(part, n) {
 			n = part // the element's other member
 		}
 		if n != "" && !slices.Contains(names, n) {

@@ -82,7 +82,10 @@ func lineOf(text, mark string) int {
 }
 
 // isCause reports whether a line of a source text, counted from 1, ends in the mark of a cause.
-func isCause(text string, line int) bool {
+func isCause(text string, line int) bool { return endsIn(text, line, "// CAUSE") }
+
+// endsIn reports whether a line of a source text, counted from 1, ends in a mark.
+func endsIn(text string, line int, mark string) bool {
 	lines := strings.Split(text, "\n")
-	return line > 0 && line <= len(lines) && strings.HasSuffix(lines[line-1], "// CAUSE")
+	return line > 0 && line <= len(lines) && strings.HasSuffix(lines[line-1], mark)
 }

@@ -176,8 +176,8 @@ func (f *followed) at(cause *evidence.Cause) bool {
 	return cause.Site != nil && cause.Site.File == s.File && cause.Site.Line == s.Line
 }
 
-// chosen adds to the story of a value that nobody stored, or that was read outside of its object, the way of the offset by which the code chose it. What
-// nobody stored counts if others beside it have been stored.
+// chosen adds to the story of a value that no code stored, or that was read outside of its object, the way of the offset by which the code chose it. A value
+// that no code stored counts if others next to it were stored.
 func (t *tracedCauses) chosen(v *victim, cause *evidence.Cause) {
 	if v.outside == nil && cause.Basis != evidence.BasisInitial && cause.Kind != evidence.CauseUninitialised {
 		return

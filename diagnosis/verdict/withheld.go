@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 
-	"diagnose/agent"
 	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
 	"diagnose/replay"
@@ -17,7 +16,7 @@ func (t *tracedCauses) withoutFree(cause *evidence.Cause, way *provenance.Way) {
 		return
 	}
 	step := t.exact.trace.Step(o.Freed)
-	call := heapCall{name: agent.HeapFunction(step.Call), entry: step.Entry, thread: step.Thread, ordinal: step.Ordinal}
+	call := heapCall{name: step.Call, entry: step.Entry, thread: step.Thread, ordinal: step.Ordinal}
 	if step.Entry == 0 || !call.frees() {
 		return // realloc moves the object
 	}
