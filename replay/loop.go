@@ -19,7 +19,11 @@ import (
 // loop handles the process's stops until the replay is over.
 func (c *controller) loop() error {
 	for c.end == nil {
-		stop, found, err := c.probing.next()
+		stop, found := c.Queued()
+		var err error
+		if !found {
+			stop, found, err = c.probing.next()
+		}
 		if errors.Is(err, unix.ECHILD) {
 			return c.Gone(nil)
 		}

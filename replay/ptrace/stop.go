@@ -75,6 +75,12 @@ func Poll() (stop Stop, found bool, err error) {
 // WaitFor waits for the next stop of one thread.
 func WaitFor(tid int) (Stop, error) { return wait(tid, 0) }
 
+// PollFor is WaitFor without waiting; found is false if there is nothing to report.
+func PollFor(tid int) (stop Stop, found bool, err error) {
+	stop, err = wait(tid, unix.WNOHANG)
+	return stop, stop.TID != 0, err
+}
+
 // WaitJob waits for a child that is not traced to end or to be stopped.
 func WaitJob(pid int) (Stop, error) { return wait(pid, unix.WUNTRACED) }
 

@@ -48,6 +48,8 @@ type Process struct {
 	Traps *Traps
 	// Protection takes pages away from the process's threads; nil: none does.
 	Protection Protection
+	// queued are stops that were waited for while another thread was handled.
+	queued []ptrace.Stop
 	// Copies counts the copies that package checkpoint has made of the process for calls.
 	Copies uint64
 	// Detached: the process was handed over.
@@ -65,7 +67,7 @@ type Process struct {
 }
 
 // UseTraps makes the process's breakpoints int3 instructions in place of debug registers.
-func (p *Process) UseTraps() { p.Traps = newTraps(p.Memory) }
+func (p *Process) UseTraps() { p.Traps = newTraps(p, p.Memory) }
 
 // SetBreakpoints replaces the breakpoints of a stopped thread: it stops before it executes the
 // instructions at the pcs. The process's watches that use debug registers stay as they are.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,9 +25,85 @@ func (p *Process) Gone(stop *ptrace.Stop) error {
 	return fmt.Errorf("replay: process %d came to %v outside of the replay", p.PID, stop)
 }
 
+// queue keeps a stop that was waited for before its turn.
+func (p *Process) queue(stop ptrace.Stop) { p.queued = append(p.queued, stop) }
+
+// Queued returns the next stop that was waited for while another thread was handled, as if it had only been reported now.
+func (p *Process) Queued() (stop ptrace.Stop, found bool) {
+	for len(p.queued) > 0 && !found {
+		stop = p.queued[0]
+		p.queued = p.queued[1:]
+		found = p.Threads[stop.TID] != nil
+	}
+	return stop, found
+}
+
+// runs reports whether a thread is in no ptrace stop.
+func (p *Process) runs(t *Thread) bool {
+	return !t.Stopped && !slices.ContainsFunc(p.queued, func(s ptrace.Stop) bool { return s.TID == t.TID })
+}
+
+// interrupt stops a thread if it runs. stopped: it has, and continues by its resumption. Any other stop is queued.
+func (p *Process) interrupt(t *Thread) (stopped bool, err error) {
+	if !p.runs(t) {
+		return false, nil
+	}
+	if err := ptrace.Interrupt(t.TID); errors.Is(err, unix.ESRCH) {
+		return false, nil // its end is reported next
+	} else if err != nil {
+		return false, err
+	}
+	stop, found, err := p.waitInterrupted(t.TID)
+	if err != nil || !found {
+		return false, err
+	}
+	if stop.Kind == ptrace.Interrupted && t.passing.pc == 0 && t.resumption != nil {
+		return true, nil
+	}
+	p.queue(stop)
+	return false, nil
+}
+
+// waitInterrupted waits for a stop of a thread that was interrupted. found is false if it is the main thread and has ended while others run.
+func (p *Process) waitInterrupted(tid int) (stop ptrace.Stop, found bool, err error) {
+	if tid != p.PID {
+		stop, err = ptrace.WaitFor(tid)
+		return stop, err == nil, err
+	}
+	const interval = 20 * time.Microsecond
+	for {
+		if stop, found, err = ptrace.PollFor(tid); found || err != nil || leaderEnded(p.PID) {
+			return stop, found, err
+		}
+		time.Sleep(interval)
+	}
+}
+
+// stopQueued makes the queued stops those of StopAll.
+func (p *Process) stopQueued() error {
+	for {
+		stop, found := p.Queued()
+		if !found {
+			return nil
+		}
+		if stop.Kind != ptrace.Ended {
+			t := p.Threads[stop.TID]
+			t.Stopped, t.Deferred = true, &stop
+			continue
+		}
+		if stop.TID == p.PID {
+			return p.Gone(&stop)
+		}
+		delete(p.Threads, stop.TID)
+	}
+}
+
 // StopAll stops every thread. Other stops that they report meanwhile are kept. A thread whose maker has already reported it, but
 // which has not been seen itself, is among them.
 func (p *Process) StopAll() error {
+	if err := p.stopQueued(); err != nil {
+		return err
+	}
 	for {
 		waiting := 0
 		for _, t := range p.Threads {
@@ -116,7 +193,7 @@ func (p *Process) waitStopped() (stop ptrace.Stop, found bool, err error) {
 
 // WhileStopped calls do while the thread is stopped.
 func (p *Process) WhileStopped(tid int, do func(tid int) error) error {
-	if t := p.Threads[tid]; t == nil || t.Stopped {
+	if t := p.Threads[tid]; t == nil || !p.runs(t) {
 		return do(tid)
 	}
 	if err := ptrace.Interrupt(tid); err != nil {

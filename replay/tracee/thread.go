@@ -25,6 +25,8 @@ type Thread struct {
 	// it has executed up to its last stop; 0: none.
 	passing passing
 	passed  uint64
+	// resumption is how it was resumed; nil: not yet by Process.Resume.
+	resumption Resumption
 	// Raise is a signal that it receives when it is resumed; nil: none.
 	Raise *PendingSignal
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"diagnose/image/x86"
 	"diagnose/internal/siginfo"
 	"diagnose/replay/ptrace"
 )
@@ -18,13 +19,16 @@ import (
 //
 // Where debug registers stop threads, *Traps is nil, and its methods do what there is to do without.
 type Traps struct {
-	memory *Memory
+	process *Process
+	memory  *Memory
 	// wanted are the threads that stop at an instruction. Some of these have no trap yet, as no
 	// memory is mapped there.
 	wanted map[uint64]map[int]bool
 }
 
-func newTraps(m *Memory) *Traps { return &Traps{memory: m, wanted: map[uint64]map[int]bool{}} }
+func newTraps(p *Process, m *Memory) *Traps {
+	return &Traps{process: p, memory: m, wanted: map[uint64]map[int]bool{}}
+}
 
 // set replaces the breakpoints of a thread.
 func (c *Traps) set(tid int, pcs []uint64) error {
@@ -93,7 +97,7 @@ func (c *Traps) inherited(child *Memory) (*Traps, error) {
 			return nil, err
 		}
 	}
-	return newTraps(child), nil
+	return newTraps(c.process, child), nil
 }
 
 // Forget is called for a thread that has ended.
@@ -106,14 +110,19 @@ func (c *Traps) Forget(tid int) error {
 
 // AtTrap handles a SIGTRAP that may be a breakpoint's. If it is, the stop becomes the one that a
 // debug register makes: before the instruction, with ptrace.FlagResume set. others: it is a breakpoint
-// of other threads only, so this one resumes.
+// of other threads only, or was removed before this stop was handled, so this thread resumes.
 func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
 	if c == nil || s.Signal != unix.SIGTRAP || s.Code != siginfo.Kernel {
 		return false, nil
 	}
 	pc := s.Regs.Rip - 1
-	if _, placed := c.memory.findTrap(pc); !placed || t.passed == pc {
+	if t.passed == pc {
 		return false, nil // an int3 that the trap covers
+	}
+	if _, placed := c.memory.findTrap(pc); !placed {
+		if removed, err := c.removed(pc); err != nil || !removed {
+			return false, err
+		}
 	}
 	s.Regs.Rip, s.Regs.Orig_rax = pc, ^uint64(0)
 	s.Regs.Eflags |= ptrace.FlagResume
@@ -122,6 +131,41 @@ func (c *Traps) AtTrap(t *Thread, s *SignalStop) (others bool, err error) {
 	}
 	s.Code = TrapHardware
 	return !c.wanted[pc][t.TID], nil
+}
+
+// removed reports whether the int3 at which a thread has stopped is in memory no more: not in one byte, nor in two.
+func (c *Traps) removed(pc uint64) (bool, error) {
+	var has [2]byte
+	if _, err := c.memory.ReadPlaced(has[:], int64(pc-1)); err != nil {
+		return false, err
+	}
+	return has[1] != Int3 && has != [2]byte{0xcd, 3}, nil
+}
+
+// alone lifts the trap at an address and calls do, while no other thread runs that is to stop there: it would run past.
+func (c *Traps) alone(tid int, pc uint64, do func() error) error {
+	var held []*Thread
+	for other := range c.wanted[pc] {
+		t := c.process.Threads[other]
+		if other == tid || t == nil {
+			continue
+		}
+		if stopped, err := c.process.interrupt(t); err != nil {
+			return err
+		} else if stopped {
+			held = append(held, t)
+		}
+	}
+	if err := c.memory.liftTrap(pc); err != nil {
+		return err
+	}
+	err := errors.Join(do(), c.memory.lowerTrap(pc))
+	for _, t := range held {
+		if e := t.resumption(t.TID, 0); e != nil && !errors.Is(e, unix.ESRCH) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // Lifted calls do while no trap is at the next instruction of a stopped thread.
@@ -133,10 +177,10 @@ func (c *Traps) Lifted(tid int, do func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := c.memory.liftTrap(regs.Rip); err != nil {
-		return err
+	if _, placed := c.memory.findTrap(regs.Rip); !placed {
+		return do()
 	}
-	return errors.Join(do(), c.memory.lowerTrap(regs.Rip))
+	return c.alone(tid, regs.Rip, do)
 }
 
 // StepQuietly is ptrace.StepQuietly for a thread that may be at a breakpoint.
@@ -190,6 +234,7 @@ type passing struct {
 // resume resumes a stopped thread by a resumption; steps: for one instruction. With ptrace.FlagResume, the
 // thread does not stop at a trap at its pc.
 func (c *Traps) resume(t *Thread, by Resumption, signal syscall.Signal, steps bool) error {
+	t.resumption = by
 	if c == nil || len(c.memory.traps) == 0 {
 		return by(t.TID, signal)
 	}
@@ -212,26 +257,40 @@ func (c *Traps) resume(t *Thread, by Resumption, signal syscall.Signal, steps bo
 	return c.pass(t, regs.Rip, by, steps)
 }
 
-// pass makes a stopped thread execute the instruction under a trap, and then resumes it unless it
-// steps.
+// pass makes a stopped thread execute the instruction under a trap. What Passed does then, resume it unless it
+// steps, is for when its stop is handled (Process.Queued).
 func (c *Traps) pass(t *Thread, pc uint64, by Resumption, steps bool) error {
 	x := passing{pc: pc}
+	inst := c.memory.placedInstruction(pc)
 	if !steps {
 		x.then, by = by, ptrace.Step
 		// A jump that Replace has put there is passed by one step, and hides the address after the
 		// program's instruction.
-		if inst := c.memory.placedInstruction(pc); inst != nil && inst.Repeats() {
+		if inst != nil && inst.Repeats() {
 			x.end, by = pc+uint64(inst.Len), ptrace.Cont
 			if err := c.memory.placeTrap(x.end); err != nil {
 				return err
 			}
 		}
 	}
-	if err := c.memory.liftTrap(pc); err != nil {
-		return err
-	}
 	t.passing = x
-	return by(t.TID, 0)
+	if inst != nil && inst.Flow == x86.FlowSyscall {
+		// It may wait for other threads.
+		if err := c.memory.liftTrap(pc); err != nil {
+			return err
+		}
+		return by(t.TID, 0)
+	}
+	return c.alone(t.TID, pc, func() error {
+		if err := by(t.TID, 0); err != nil {
+			return err
+		}
+		stop, err := ptrace.WaitFor(t.TID)
+		if err == nil {
+			c.process.queue(stop)
+		}
+		return err
+	})
 }
 
 // Passed is called first for each stop of a thread. continues: the thread had to execute the

@@ -120,7 +120,11 @@ func followTraps(t *testing.T, pid int, jumps bool, arrivals map[uint64]int) err
 				return err
 			}
 		}
-		stop, err := ptrace.WaitFor(pid)
+		stop, queued := p.Queued()
+		var err error
+		if !queued {
+			stop, err = ptrace.WaitFor(pid)
+		}
 		if err != nil {
 			return err
 		}
