@@ -352,11 +352,3 @@ static uint64_t dg_atomic_way(uint64_t pc)
 			return all->site[i].insn;
 	return pc;
 }
-
-static void dg_atomic_leave(const struct dg_frame *f, struct dg_ucontext *uc)
-{
-	const struct dg_point_stub *info = dg_atomic_of(f);
-
-	if (info)
-		uc->context.registers[DG_REG_RIP] = info->go;
-}

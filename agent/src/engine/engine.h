@@ -90,8 +90,10 @@ struct dg_ucontext;
 static void dg_atomic_patches(struct dg_area *a, const struct dg_site_patch *p, uint32_t count);
 static uint32_t dg_atomic_line(uint32_t index);
 static void dg_atomic_forked(void);
-/* A signal is given back at a point: the thread continues with the atomic instruction, whose line it has. */
-static void dg_atomic_leave(const struct dg_frame *f, struct dg_ucontext *uc);
+/* A signal is given back: a thread at the point of an instruction continues in its stub. At the
+ * instruction's own address it would arrive once more if another thread gets the signal, and a
+ * replay arrives once. */
+static void dg_point_give_back(const struct dg_frame *f, struct dg_ucontext *uc);
 /* The instruction that a thread executes has failed: its line is not to stay locked. */
 static void dg_atomic_failed(const struct dg_rthread *me);
 /* Where a handler returns to, for an address of the program that a jump to a stub has replaced. */

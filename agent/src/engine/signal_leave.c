@@ -159,7 +159,7 @@ void dg_leave(struct dg_frame *f)
 	dg_mask_set(DG_ALL);
 	dg_context_of(&uc, f, area);
 	if (dg_given_back(me, f, &uc))
-		dg_atomic_leave(f, &uc);
+		dg_point_give_back(f, &uc);
 	else
 		dg_deliver_kept(me, &uc, blocked);
 	dg_leave_to(me, &uc);

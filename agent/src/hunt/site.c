@@ -120,6 +120,14 @@ static uint64_t dg_point_arrival(const struct dg_rthread *me, const struct dg_po
 	return dg_point_epoch[me->index] && a->epoch == dg_point_epoch[me->index] ? a->count : 0;
 }
 
+static void dg_point_give_back(const struct dg_frame *f, struct dg_ucontext *uc)
+{
+	const struct dg_point_stub *stub = (const struct dg_point_stub *)f->again_rax;
+
+	if (f->kind == DG_ENTRY_POINT && stub && f->rip == f->origin)
+		uc->context.registers[DG_REG_RIP] = stub->go;
+}
+
 /* Whether a point's jump is at a pc of code that is executed, so that it is a point
  * already. */
 static bool dg_point_jumps(uint64_t pc)
