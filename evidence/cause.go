@@ -202,6 +202,8 @@ const (
 	OpenOtherWay OpenEnd = "other-way"
 	// OpenApart: memory was used after its life, and the run fails as it did if that life does not end.
 	OpenApart OpenEnd = "apart"
+	// OpenChanged: a number lost bits or changed its sign on its way. Whether the program means it to is not known.
+	OpenChanged OpenEnd = "changed"
 	// OpenFolded: the compiler had computed the value, so the run does not show what it was made of.
 	OpenFolded OpenEnd = "folded"
 )

@@ -58,6 +58,8 @@ func leads(list []evidence.Cause) (blocks []block) {
 			title = "An order of accesses that may explain it"
 		case list[i].Open == evidence.OpenOtherWay:
 			title = "Where the run went another way than runs that pass"
+		case list[i].Open == evidence.OpenChanged:
+			title = "A number that changed on the way"
 		case list[i].Open == evidence.OpenApart:
 			title = "A mistake that was seen on the way"
 		case i > 0:
@@ -79,6 +81,7 @@ var openWords = map[evidence.OpenEnd]string{
 	evidence.OpenUntested: "no experiment decided whether the failure follows from the order, and the runs that pass are too few to tell",
 	evidence.OpenOtherWay: "whether that is wrong, or right for another input, is not known",
 	evidence.OpenApart:    "the run fails in the same way without that",
+	evidence.OpenChanged:  "whether the program means the number to change there is not known",
 	evidence.OpenFolded:   "the compiler computed the value there; a build with -O0 shows how it is made",
 	evidence.OpenRestored: "the value was there before, as at the end of a list, and was put back; what should have taken its place is not known",
 	evidence.OpenReused:   "the memory is used as two objects at once; which of them should not have it is not known",

@@ -62,18 +62,6 @@ func (z *narrowing) holds(o *flow.Object, l flow.Location, whole uint64) bool {
 	return high == 0 && carry == 0 && uint64(l.Addr-o.Addr)+uint64(l.Size) <= size
 }
 
-// lowest is the definition of the lowest bytes of a number, as many as one step gave it.
-func (z *narrowing) lowest(l flow.Location, n int) flow.Definition {
-	for size := l.Size; size > 1; size /= 2 {
-		l.Size = size
-		if d := z.define(l, n); d.Part == l {
-			return d
-		}
-	}
-	l.Size = 1
-	return z.define(l, n)
-}
-
 // lost tells of the bits that a step did not keep; nil: it kept all.
 func (z *narrowing) lost(d flow.Definition) *Narrowing {
 	switch {

@@ -16,6 +16,9 @@ type Reasons struct {
 	Conditions []Condition
 	// Broken are the accesses among them that broke a rule, or read memory without a value; the nearest first.
 	Broken []*Way
+	// Changed are places where numbers that decided lost bits or changed their sign, which they do there in few executions only; those
+	// that lost bits first, and of these the nearest.
+	Changed []Changed
 	// Set is the way to the constant that alone decided, with nothing that decided in turn that it was stored, or that it was still
 	// there; nil: other values decided as well, or what did is not known.
 	Set *Way
@@ -55,6 +58,7 @@ func Decided(t *flow.Trace, p Program, n int, status flow.Location, whole bool) 
 		s.out.Set = s.setBy(s.constants[0])
 	}
 	s.run(&s.far)
+	s.keepRare()
 	return s.out
 }
 
@@ -102,7 +106,7 @@ type slice struct {
 
 // The bounds of a slice.
 const (
-	mostWanted = 4000
+	mostWanted = 40000
 	mostBroken = 4
 )
 
@@ -196,6 +200,7 @@ func (s *slice) take(x wanted) {
 		return
 	}
 	s.brokenAt(d)
+	s.noteChanged(d)
 	s.near = append(s.near, sources...)
 	switch {
 	case strings.HasPrefix(step.Inst.Op, "cmov"):

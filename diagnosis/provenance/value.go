@@ -37,6 +37,18 @@ func (f *steps) define(l flow.Location, n int) flow.Definition {
 	return d
 }
 
+// lowest is the definition of the lowest bytes of a number, as many as one step gave it.
+func (f *steps) lowest(l flow.Location, n int) flow.Definition {
+	for size := l.Size; size > 1; size /= 2 {
+		l.Size = size
+		if d := f.define(l, n); d.Part == l {
+			return d
+		}
+	}
+	l.Size = 1
+	return f.define(l, n)
+}
+
 // loaded is the value that step n found in memory, if it put just that in a general register.
 func (f *steps) loaded(l flow.Location, n int) (uint64, bool) {
 	s := f.trace.Step(n)

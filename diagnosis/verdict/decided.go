@@ -1,11 +1,13 @@
 package verdict
 
 import (
+	"fmt"
 	"slices"
 
 	"diagnose/diagnosis/provenance"
 	"diagnose/evidence"
 	"diagnose/flow"
+	"diagnose/internal/wording"
 )
 
 // reasons are what decided that the program gave up by itself: nil if it did not, or if there is no trace of that.
@@ -90,7 +92,7 @@ func (w *work) decidedBefore(c *chain) {
 // decidedEarlier looks farther back for what decided that the program gave up, where nothing is told yet: what it computed before its last
 // events, such as a message.
 func (t *tracedCauses) decidedEarlier() error {
-	if !endedItself(t.in.Case) || len(t.out.Causes)+len(t.conclusion.asides) > 0 {
+	if !endedItself(t.in.Case) || !t.nothingClosed() {
 		return nil
 	}
 	made, err := t.exact.earlier(t.progress.ctx, t.in.Image, t.progress.say)
@@ -128,6 +130,38 @@ func (t *tracedCauses) decidedBroken() bool {
 func (t *tracedCauses) leadOfConditions() {
 	if r := t.exact.decided; r != nil && len(t.out.Causes)+len(t.conclusion.asides) == 0 {
 		t.leadTo(r, "the program gave up")
+	}
+}
+
+// nothingClosed reports whether no more than leads are told.
+func (t *tracedCauses) nothingClosed() bool {
+	closed := func(c evidence.Cause) bool { return c.Open == "" }
+	return len(t.conclusion.asides) == 0 && !slices.ContainsFunc(t.out.Causes, closed)
+}
+
+// leadOfChanged tells first of a number that changed and by which the program gave up, where no cause is told.
+func (t *tracedCauses) leadOfChanged() {
+	r := t.exact.reasons()
+	if r == nil || !t.nothingClosed() {
+		return
+	}
+	for i := range r.Changed {
+		x := &r.Changed[i]
+		s := t.exact.site(x.PC)
+		if s == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s kept %s of the number %d: %d", siteText(s), wording.Count(x.Bytes, "byte"), x.Number, x.Became)
+		if x.Extended {
+			text = fmt.Sprintf("%s took the number %d, which %s had, as %d", siteText(s), x.Number, wording.Count(x.Bytes, "byte"), x.Became)
+		}
+		often := text
+		if x.Executions > 1 {
+			often += fmt.Sprintf(" (in %d of %d executions that were looked at, the number changed)", x.Times, x.Executions)
+		}
+		t.out.Causes = slices.Insert(t.out.Causes, 0, evidence.Cause{Kind: evidence.CauseBadValue, Basis: evidence.BasisStore, Site: s, Proof: evidence.Replayed,
+			Story: []evidence.CauseStep{t.exact.step(often, s)}, Open: evidence.OpenChanged, Summary: text + "; the program gave up by a value that was made of it"})
+		return
 	}
 }
 

@@ -154,6 +154,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.conclusion.fromOrigin()
 	w.declaredNull()
 	w.tracedCauses.leadOfConditions()
+	w.tracedCauses.leadOfChanged()
 	w.tracedCauses.comparedValues()
 	w.conclusion.rank()
 	w.branches.lead()
