@@ -22,8 +22,9 @@ type Changed struct {
 	Extended bool
 	// stores: the instruction stores the number.
 	stores bool
-	// kept are the bytes of a register that were kept.
+	// kept are the bytes of a register that were kept of a number in it.
 	kept flow.Location
+	from wide
 	// counted is the instruction whose executions are counted.
 	counted evidence.Addr
 	// Times is in how many of Executions of the instruction that happened. With too many Executions to look at, both are of some.
@@ -48,7 +49,7 @@ func (c changes) of(d flow.Definition) *Changed {
 	case widens(inst):
 		return c.extended(d.At)
 	case d.Kind == flow.Copied && len(d.From) == 1:
-		if x := c.cutAt(d.At); x != nil && !c.shifted(x.kept, x.Number, d.At) {
+		if x := c.cutAt(d.At); x != nil && !c.shifted(x, d.At) {
 			return x
 		}
 	}
@@ -68,14 +69,14 @@ func (c changes) cut(kept flow.Location, n int) *Changed {
 		return nil
 	}
 	pc, to := c.trace.Step(n).PC, c.trace.Step(n).Inst.Operands
-	return &Changed{PC: pc, counted: pc, stores: len(to) > 0 && to[0].IsMemory, kept: kept, Number: number.signed(), Became: int64(low64(number.bits, kept.Size)), Bytes: kept.Size}
+	return &Changed{PC: pc, counted: pc, stores: len(to) > 0 && to[0].IsMemory, kept: kept, from: number, Number: number.signed(), Became: int64(low64(number.bits, kept.Size)), Bytes: kept.Size}
 }
 
-// shifted reports whether the other bytes of the whole number in a register are taken from it as well, near step n: code that stores a number byte
-// by byte shifts it.
-func (c changes) shifted(l flow.Location, whole int64, n int) bool {
+// shifted reports whether the other bytes of the whole number in a register are taken from it as well, near step n: code that stores a
+// number byte by byte shifts it.
+func (c changes) shifted(x *Changed, n int) bool {
 	const near = 2000
-	made := c.origin(l, n)
+	made := c.origin(x.kept, n)
 	first, last := n, n
 	for range near {
 		if p := c.trace.Previous(first); p >= 0 {
@@ -93,7 +94,10 @@ func (c changes) shifted(l flow.Location, whole int64, n int) bool {
 		for i := range inst.Operands {
 			o := &inst.Operands[i]
 			takes := o.Size == 1 && strings.HasSuffix(o.RegName, "h") || i == 0 && slices.Contains(shifts, inst.Op)
-			if takes && !o.IsMemory && !o.IsImm && o.Reg.General() && int64(c.trace.Register(k, o.Reg)) == whole && c.origin(flow.Register(l.Thread, o.Reg, l.Size), k) == made {
+			if !takes || o.IsMemory || o.IsImm || !o.Reg.General() || low64(c.trace.Register(k, o.Reg), x.from.size) != x.from.bits {
+				continue
+			}
+			if l := flow.Register(x.kept.Thread, o.Reg, x.kept.Size); c.origin(l, k) == made {
 				return true
 			}
 		}
@@ -232,7 +236,7 @@ func (c changes) made(l flow.Location, n int) (number wide, ok bool) {
 		return number, false
 	}
 	d := c.lowest(flow.Register(l.Thread, x86.Reg(l.Num), 8), n)
-	if d.Part.Size <= l.Size || !c.isNumber(d) {
+	if d.At < 0 || d.Part.Size <= l.Size || !c.isNumber(d) {
 		return number, false
 	}
 	return wide{low64(c.trace.Register(n, x86.Reg(l.Num)), d.Part.Size), d.Part.Size}, true
