@@ -103,6 +103,7 @@ func (x *experiments) without(c *change) evidence.Experiment {
 // once makes one replay, and judges one that went well.
 func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expect bool) trial {
 	own := rec == x.rec
+	altered := opts.Schedule != nil || len(opts.Edits)+len(opts.Hooks) > 0 || slices.ContainsFunc(opts.Breaks, func(b replay.Break) bool { return b.Changes })
 	var seen arrived
 	if r := x.reach.prepared(); own && r.pc != 0 {
 		most := arrived{times: mostReached}
@@ -113,7 +114,7 @@ func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expec
 		if r.recorded.times > 0 {
 			most = r.recorded
 		}
-		if opts.Schedule != nil {
+		if altered {
 			most.times, most.own = most.times+1, most.own+1 // to see whether it came past the failure
 		}
 		if len(opts.Breaks) == 0 {
@@ -130,14 +131,13 @@ func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expec
 		}
 	}
 	t.reached = seen
-	unaltered := opts.Schedule == nil && len(opts.Edits)+len(opts.Hooks) == 0 && !slices.ContainsFunc(opts.Breaks, func(b replay.Break) bool { return b.Changes })
 	switch {
 	case t.undecided != "":
-	case unaltered && t.left != "":
+	case !altered && t.left != "":
 		// Another run may fail in the same place, or pass, for another reason.
 		t.undecided = "it did not come to its end by the recorded way: " + t.left
 	case expect:
-		if own && t.failed && t.inputs != "" && unaltered {
+		if own && t.failed && t.inputs != "" && !altered {
 			x.reach.prepared().otherInputs = t.inputs
 			t.undecided = "it failed in the same place, where " + t.inputs + " was another"
 		}
@@ -145,7 +145,9 @@ func (x *experiments) once(rec *record.Recording, opts replay.FreeRequest, expec
 			x.reach.prepared().recorded = seen
 		}
 	case t.failed:
-		t.later = own && opts.Schedule != nil && x.reach.passed(seen)
+		if t.later = own && altered && x.reach.passed(seen); t.later && opts.Schedule == nil {
+			t.undecided = "it came past the place where the recorded run failed, and failed there later"
+		}
 	case t.elsewhere != "":
 		t.undecided = t.elsewhere
 	case own:
