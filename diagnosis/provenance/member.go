@@ -64,11 +64,41 @@ func (f *addresses) member(n, k int) (m *Declared, index flow.Location) {
 		if !known || !f.program.Own(s.PC) {
 			continue
 		}
+		index = flow.Register(s.Thread, r[1], 8)
 		if m = f.program.Member(f.scopePoint(n), start, size, int64(o.Disp)); m != nil {
-			return m, flow.Register(s.Thread, r[1], 8)
+			return m, index
+		}
+		scale := int64(1)
+		if r[1] == o.Index {
+			scale = int64(max(o.Scale, 1))
+		}
+		if offset := int64(o.Disp) + scale*f.addedIndex(index, n); offset > int64(o.Disp) {
+			if m = f.program.Member(f.scopePoint(n), start, size, offset); m != nil {
+				return m, index
+			}
 		}
 	}
 	return nil, index
+}
+
+// addedIndex is the constant that was added to an index last, 0 if none was: code without optimisation adds the place of an array in its
+// struct to the index, in elements.
+func (f *addresses) addedIndex(index flow.Location, n int) (elements int64) {
+	d := f.define(index, n)
+	if d.Kind != flow.Computed || d.Part != index || len(values(d)) != 1 || f.trace.Step(d.At).Inst == nil {
+		return 0
+	}
+	switch inst := f.trace.Step(d.At).Inst; inst.Op {
+	case "add":
+		if k, constant := constantOperand(inst); constant {
+			return int64(k)
+		}
+	case "lea":
+		if times, displacement, one := scaled(inst); one && times == 1 {
+			return displacement
+		}
+	}
+	return 0
 }
 
 // structAt reports whether a struct may begin at an address, before step n: a heap object, whose size it is, or other memory, with a size of 0.

@@ -35,6 +35,9 @@ func (w *work) memory() error {
 	if w.Case.Failure.Recursion != nil {
 		return nil // no bad value made it fail
 	}
+	if w.tracedCauses.misled() {
+		return nil
+	}
 	victims := w.victims.failing() // nothing says that the damage has a part in the failure
 	var from beginning
 	if len(victims) == 0 {

@@ -156,6 +156,7 @@ func Diagnose(ctx context.Context, in Input) (*evidence.Diagnosis, error) {
 	w.tracedCauses.leadOfConditions()
 	w.tracedCauses.leadOfChanged()
 	w.tracedCauses.comparedValues()
+	w.tracedCauses.tellShared()
 	w.conclusion.rank()
 	w.branches.lead()
 	w.tracedCauses.ofNoElements()

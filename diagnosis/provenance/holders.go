@@ -1,0 +1,107 @@
+package provenance
+
+import (
+	"slices"
+
+	"diagnose/flow"
+	"diagnose/image/x86"
+	"diagnose/image/x86/transfer"
+)
+
+// place is memory from which an address was loaded, with the steps that stored and loaded it.
+type place struct {
+	l              flow.Location
+	stored, loaded int
+}
+
+// places are the memory through which an address came, the last first.
+// fromHeap: they begin where the heap handed out the object.
+func (f *follower) places(l flow.Location, n int) (list []place, fromHeap bool) {
+	for range mostSteps {
+		d := f.define(l, n)
+		if d.At < 0 {
+			return list, false
+		}
+		if l.Space == transfer.Memory {
+			list = append(list, place{l, d.At, n})
+		}
+		switch d.Kind {
+		case flow.Copied:
+			if l, n = d.From[0], d.At; l.Size < 8 {
+				return list, false
+			}
+		case flow.Computed:
+			next, ok := f.pointerOf(d)
+			if !ok {
+				return list, false
+			}
+			l, n = next, d.At
+		default:
+			return list, d.Kind == flow.Result
+		}
+	}
+	return list, false
+}
+
+// BrokenHolder is the way to a store that broke a rule, and put a pointer there by which step n came to what it accessed or read; nil: there is
+// none. What such a pointer leads to is not what the code takes it for, whoever stored the values there.
+func BrokenHolder(t *flow.Trace, p Program, n int) *Way {
+	if n >= 0 && (t.Step(n).Inst == nil || !p.Code(t.Step(n).PC)) { // a jump led there
+		n = t.Previous(n)
+	}
+	if n < 0 || t.Step(n).Inst == nil {
+		return nil
+	}
+	f := newFollower(t, p)
+	for _, stored := range f.holders(n) {
+		inst := t.Step(stored).Inst
+		if inst == nil || !p.Own(t.Step(stored).PC) {
+			continue
+		}
+		for k := range inst.Operands {
+			if o := &inst.Operands[k]; !o.IsMemory || !o.Access.Writes() || o.Implicit {
+				continue
+			}
+			if f.way = (&Way{}); f.access(stored, k) {
+				return f.way
+			}
+		}
+	}
+	return nil
+}
+
+// holders are the steps that stored the pointers by which step n accessed memory, or by which what it read in registers had been loaded, and
+// those by which these pointers had been; the nearest first.
+func (f *follower) holders(n int) (stored []int) {
+	const most = 8
+	var steps []int
+	load := func(l flow.Location, n int, holds bool) {
+		places, _ := f.places(l, n)
+		for _, x := range places {
+			if steps = append(steps, x.loaded); holds && !slices.Contains(stored, x.stored) {
+				stored = append(stored, x.stored)
+			}
+		}
+	}
+	for _, o := range f.trace.Step(n).Inst.Operands {
+		if !o.IsMemory && !o.IsImm && o.Access.Reads() && o.Reg.General() && o.Reg != x86.RSP {
+			load(flow.Register(f.trace.Step(n).Thread, o.Reg, 8), n, false)
+		}
+	}
+	steps = append(steps, n)
+	for looked := 0; looked < len(steps) && looked < most; looked++ {
+		n := steps[looked]
+		if f.trace.Step(n).Inst == nil {
+			continue
+		}
+		for k := range f.trace.Step(n).Inst.Operands {
+			if o := &f.trace.Step(n).Inst.Operands[k]; !o.IsMemory || o.Access == "" || o.Implicit {
+				continue
+			}
+			for _, l := range f.pointers(n, k) {
+				load(l, n, true)
+			}
+		}
+	}
+	return stored
+}
