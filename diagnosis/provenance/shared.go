@@ -23,7 +23,7 @@ type sharing struct {
 	frames *frames
 }
 
-// SharedBy is how the object at an address came to be used after it had been freed through another place than the one that has its address; nil:
+// SharedBy is how the object at an address is used after it had been freed through another place than the one that has its address; nil:
 // through the same one, or it is not known. The use is the thread's last call, if that is handed the address, as that of a function which
 // frees again, or the first access.
 func SharedBy(t *flow.Trace, p Program, addr evidence.Addr, thread uint32) *Shared {
