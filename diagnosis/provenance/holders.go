@@ -14,9 +14,11 @@ type place struct {
 	stored, loaded int
 }
 
-// places are the memory through which an address came, the last first.
-// fromHeap: they begin where the heap handed out the object.
-func (f *follower) places(l flow.Location, n int) (list []place, fromHeap bool) {
+// placeSearch finds the memory through which addresses came.
+type placeSearch struct{ *follower }
+
+// of is the memory through which an address came, the last first. fromHeap: it begins where the heap handed out the object.
+func (f placeSearch) of(l flow.Location, n int) (list []place, fromHeap bool) {
 	for range mostSteps {
 		d := f.define(l, n)
 		if d.At < 0 {
@@ -52,7 +54,7 @@ func BrokenHolder(t *flow.Trace, p Program, n int) *Way {
 	if n < 0 || t.Step(n).Inst == nil {
 		return nil
 	}
-	f := newFollower(t, p)
+	f := placeSearch{newFollower(t, p)}
 	for _, stored := range f.holders(n) {
 		inst := t.Step(stored).Inst
 		if inst == nil || !p.Own(t.Step(stored).PC) {
@@ -72,11 +74,11 @@ func BrokenHolder(t *flow.Trace, p Program, n int) *Way {
 
 // holders are the steps that stored the pointers by which step n accessed memory, or by which what it read in registers had been loaded, and
 // those by which these pointers had been; the nearest first.
-func (f *follower) holders(n int) (stored []int) {
+func (f placeSearch) holders(n int) (stored []int) {
 	const most = 8
 	var steps []int
 	load := func(l flow.Location, n int, holds bool) {
-		places, _ := f.places(l, n)
+		places, _ := f.of(l, n)
 		for _, x := range places {
 			if steps = append(steps, x.loaded); holds && !slices.Contains(stored, x.stored) {
 				stored = append(stored, x.stored)

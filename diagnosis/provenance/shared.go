@@ -19,7 +19,7 @@ type Shared struct {
 
 // sharing finds what shared an object.
 type sharing struct {
-	*follower
+	placeSearch
 	frames *frames
 }
 
@@ -31,13 +31,13 @@ func SharedBy(t *flow.Trace, p Program, addr evidence.Addr, thread uint32) *Shar
 	if o == nil || o.Freed < 0 {
 		return nil
 	}
-	s := sharing{newFollower(t, p), newFrames(t, p)}
+	s := sharing{placeSearch{newFollower(t, p)}, newFrames(t, p)}
 	used, n := s.use(o, thread)
 	if n < 0 {
 		return nil
 	}
-	freed, fromHeap := s.places(flow.Register(t.Step(o.Freed).Thread, x86.RDI, 8), o.Freed)
-	user, alsoFromHeap := s.places(used, n)
+	freed, fromHeap := s.of(flow.Register(t.Step(o.Freed).Thread, x86.RDI, 8), o.Freed)
+	user, alsoFromHeap := s.of(used, n)
 	all := len(freed)
 	for len(freed) > 0 && len(user) > 0 && freed[len(freed)-1].sameAs(user[len(user)-1]) {
 		freed, user = freed[:len(freed)-1], user[:len(user)-1]
