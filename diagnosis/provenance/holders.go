@@ -21,7 +21,7 @@ type placeSearch struct{ *follower }
 func (f placeSearch) of(l flow.Location, n int) (list []place, fromHeap bool) {
 	for range mostSteps {
 		d := f.define(l, n)
-		if d.At < 0 {
+		if d.At < 0 || d.Part != l { // several stores made it, and no pointer was stored
 			return list, false
 		}
 		if l.Space == transfer.Memory {

@@ -71,7 +71,7 @@ static void *lend(void *unused)
 {
 	pthread_mutex_lock(&lent);
 	sem_post(&have[0]);
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < 400; i++) // until place, also on a busy machine
 		usleep(1000);
 	pthread_mutex_unlock(&lent);
 	return unused;
