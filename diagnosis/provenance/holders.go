@@ -17,6 +17,9 @@ type place struct {
 // placeSearch finds the memory through which addresses came.
 type placeSearch struct{ *follower }
 
+// mostPlaces bounds through how much memory an address is followed: a loop that counts a pointer in memory stores it each time.
+const mostPlaces = 32
+
 // of is the memory through which an address came, the last first. fromHeap: it begins where the heap handed out the object.
 func (f placeSearch) of(l flow.Location, n int) (list []place, fromHeap bool) {
 	for range mostSteps {
@@ -25,6 +28,9 @@ func (f placeSearch) of(l flow.Location, n int) (list []place, fromHeap bool) {
 			return list, false
 		}
 		if l.Space == transfer.Memory {
+			if len(list) == mostPlaces {
+				return list, false
+			}
 			list = append(list, place{l, d.At, n})
 		}
 		switch d.Kind {
@@ -80,7 +86,7 @@ func (f placeSearch) holders(n int) (stored []int) {
 	load := func(l flow.Location, n int, holds bool) {
 		places, _ := f.of(l, n)
 		for _, x := range places {
-			if steps = append(steps, x.loaded); holds && !slices.Contains(stored, x.stored) {
+			if steps = append(steps, x.loaded); holds && len(stored) < mostPlaces && !slices.Contains(stored, x.stored) {
 				stored = append(stored, x.stored)
 			}
 		}
