@@ -22,7 +22,7 @@ type Changed struct {
 	Extended bool
 	// stores: the instruction stores the number.
 	stores bool
-	// kept are the bytes of a register that were kept of a number in it.
+	// kept are the bytes of a register that were kept of from, the number in it.
 	kept flow.Location
 	from wide
 	// counted is the instruction whose executions are counted.
@@ -140,16 +140,12 @@ func (c changes) extended(n int) *Changed {
 	for range most {
 		if from.Space == transfer.General {
 			if number, ok := c.made(from, n); ok {
-				switch {
-				case number.is(became):
+				fits := number.fits(size)
+				if number.is(became) || !fits && n != at { // what another step cut is told of that
 					return nil
-				case !number.fits(size):
-					if n != at {
-						return nil // it is told of the step that cut it
-					}
-					return &Changed{PC: c.trace.Step(at).PC, counted: c.trace.Step(at).PC, Number: number.signed(), Became: became, Bytes: size}
 				}
-				return &Changed{PC: c.trace.Step(at).PC, counted: c.trace.Step(at).PC, Number: number.signed(), Became: became, Bytes: size, Extended: true}
+				pc := c.trace.Step(at).PC
+				return &Changed{PC: pc, counted: pc, Number: number.signed(), Became: became, Bytes: size, Extended: fits}
 			}
 		}
 		d := c.define(from, n)

@@ -103,7 +103,7 @@ func (f placeSearch) holders(n int) (stored []int) {
 			continue
 		}
 		for k := range f.trace.Step(n).Inst.Operands {
-			if o := &f.trace.Step(n).Inst.Operands[k]; !o.IsMemory || o.Access == "" || o.Implicit {
+			if !accessesMemory(&f.trace.Step(n).Inst.Operands[k]) {
 				continue
 			}
 			for _, l := range f.pointers(n, k) {

@@ -131,7 +131,7 @@ func (f *follower) overran(l flow.Location, n int) {
 		}
 		for k := range s.Inst.Operands {
 			o := &s.Inst.Operands[k]
-			if !o.IsMemory || o.Access == "" || o.Implicit {
+			if !accessesMemory(o) {
 				continue
 			}
 			addr, known := f.trace.Address(at, k)

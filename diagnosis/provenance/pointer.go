@@ -103,6 +103,10 @@ func (f *follower) pointee(n, k int) *flow.Object {
 	return nil
 }
 
+// accessesMemory reports whether an operand is an access to memory that the instruction names: not that of a push, and no address that is only
+// computed.
+func accessesMemory(o *x86.Operand) bool { return o.IsMemory && o.Access != "" && !o.Implicit }
+
 // pointers are the registers of memory operand k of step n that may have its pointer: not the stack's, and no index of elements.
 func (f *addresses) pointers(n, k int) (list []flow.Location) {
 	s := f.trace.Step(n)

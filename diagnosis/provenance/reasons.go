@@ -291,7 +291,7 @@ func (s *slice) addresses(n int) {
 	step := s.trace.Step(n)
 	for k := range step.Inst.Operands {
 		o := &step.Inst.Operands[k]
-		if !o.IsMemory || o.Access == "" || o.Implicit {
+		if !accessesMemory(o) {
 			continue
 		}
 		for _, r := range []x86.Reg{o.Memory.Base, o.Memory.Index} {
@@ -328,7 +328,7 @@ func (s *slice) brokenAt(d flow.Definition) {
 	inst := s.trace.Step(d.At).Inst
 	for k := range inst.Operands {
 		o := &inst.Operands[k]
-		if !o.IsMemory || o.Access == "" || o.Implicit {
+		if !accessesMemory(o) {
 			continue
 		}
 		if s.way = (&Way{}); s.access(d.At, k) {

@@ -77,7 +77,7 @@ func (s sharing) use(o *flow.Object, thread uint32) (l flow.Location, n int) {
 		}
 		for k := range step.Inst.Operands {
 			x := &step.Inst.Operands[k]
-			if !x.IsMemory || x.Access == "" || x.Implicit {
+			if !accessesMemory(x) {
 				continue
 			}
 			at, known := s.trace.Extent(n, k)

@@ -27,7 +27,7 @@ func Stale(t *flow.Trace, p Program, thread uint32) []*Way {
 		}
 		for k := range s.Inst.Operands {
 			o := &s.Inst.Operands[k]
-			if !o.IsMemory || o.Access == "" || o.Implicit {
+			if !accessesMemory(o) {
 				continue
 			}
 			l, known := t.Extent(n, k)

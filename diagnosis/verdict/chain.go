@@ -29,7 +29,7 @@ type chain struct {
 	// the run.
 	overtaken *victim
 	// partial: not all accesses to the memory that was looked at last are known to have
-	// been seen, so that nobody else wrote there does not follow.
+	// been seen, so it does not follow that nothing else wrote there.
 	partial bool
 	// everStored: an access of the log stored to the memory that was looked at last, at
 	// whatever time. had is an access by which the bad value had been read there: the one that read it, or the store that handed it
@@ -42,7 +42,7 @@ type chain struct {
 	outside *staticscan.Outside
 	// traced: a trace shows that the way ends where the chain does.
 	traced bool
-	// dead: the victim lies in the frame of a function that had returned.
+	// dead: the victim is in the frame of a function that had returned.
 	dead bool
 }
 
@@ -84,7 +84,7 @@ type link struct {
 	call *heapCall
 	plan *watchtrace.Plan
 	log  *evidence.AccessLog
-	// frames are the thread's behind the store.
+	// frames are the thread's right after the store.
 	frames []unwind.Frame
 	// returned is what a call returned: then it is no store.
 	returned *returned
@@ -338,7 +338,7 @@ func (c *chain) leftOver(l *link) bool {
 	return true
 }
 
-// frameOf is the physical frame of the failing thread that an address lies in.
+// frameOf is the physical frame of the failing thread that an address is in.
 func frameOf(c *evidence.Case, addr evidence.Addr) *evidence.Frame {
 	for i := range c.Stacks {
 		g := &c.Stacks[i]
@@ -392,7 +392,7 @@ func (vs *visits) look(v victim, plan *watchtrace.Plan, log *evidence.AccessLog,
 	return l, err
 }
 
-// inspect says what a store means, with the process stopped right behind it.
+// inspect says what a store means, with the process stopped right after it.
 func (vs *visits) inspect(l *link, hit *replay.Hit, p *image.Process) error {
 	thread := p.FailingThread()
 	if thread == nil {
