@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 
 	"diagnose/bench/truth/page"
@@ -9,8 +12,18 @@ import (
 	"diagnose/bench/truth/ways"
 )
 
-// writePage writes the results of all mutants of the list, of whatever commit they are.
+// writePage writes the results of all mutants of the list, of whatever commit they are. What is not kept here, as it was judged on
+// another machine, is taken from the page as it is.
 func (b *bench) writePage() error {
+	path := b.options.path(b.options.page)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	earlier, err := page.ReadEarlier(string(old))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	var results []store.Result
 	held := 0
 	for _, e := range b.list {
@@ -22,14 +35,17 @@ func (b *bench) writePage() error {
 			if err != nil {
 				return err
 			}
+			if r == nil {
+				r = earlier.Of(e.ID, way)
+			}
 			if r != nil {
 				results = append(results, *r)
 			}
 		}
 	}
 	var text bytes.Buffer
-	if err := page.Write(&text, results, len(b.list), held); err != nil {
+	if err := page.Write(&text, results, len(b.list), held, earlier); err != nil {
 		return err
 	}
-	return os.WriteFile(b.options.path(b.options.page), text.Bytes(), 0o644)
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"diagnose/bench/truth/score"
 	"diagnose/bench/truth/store"
@@ -34,36 +33,47 @@ on it.
 
 `
 
-// judged counts the mutants that results are of. Those of the hold-out have one result a way, and no name.
-func judged(open, hold []store.Result) int {
-	named, held := map[string]bool{}, map[ways.Way]int{}
+// mutantsOf counts the mutants that results are of.
+func mutantsOf(open []store.Result) int {
+	named := map[string]bool{}
 	for i := range open {
 		named[fmt.Sprint(open[i].ID)] = true
 	}
-	most := 0
+	return len(named)
+}
+
+// mostOfWay counts the results of the way with most of them. Those of the hold-out have one result a way, and no name.
+func mostOfWay(hold []store.Result) (most int) {
+	held := map[ways.Way]int{}
 	for i := range hold {
 		held[hold[i].Way]++
 		most = max(most, held[hold[i].Way])
 	}
-	return len(named) + most
+	return most
 }
 
 // Write writes the whole table. mutants is how many the list has, by whether they are of the
-// hold-out.
-func Write(w io.Writer, results []store.Result, mutants, held int) error {
+// hold-out. The totals of the hold-out are those of an earlier page, if it has more of them.
+func Write(w io.Writer, results []store.Result, mutants, held int, earlier *Earlier) error {
 	p := &printer{w: w}
 	p.printf("%s", introduction)
 	open, hold := split(results)
-	p.printf("%d mutants fail, %d of them in the hold-out. %d were judged.\n\n", mutants, held, judged(open, hold))
+	p.printf("%d mutants fail, %d of them in the hold-out. %d were judged.\n\n", mutants, held, mutantsOf(open)+max(mostOfWay(hold), earlier.Held))
 	p.printf("## All but the hold-out\n\n")
 	p.totals(open)
 	p.printf("\n### By kind of bug, with a recording\n\n")
 	p.by("bug", only(open, ways.Recording), func(r *store.Result) string { return r.Operator })
 	p.printf("\n### By level of optimisation, with a recording\n\n")
 	p.by("level", only(open, ways.Recording), func(r *store.Result) string { return r.Level })
-	p.printf("\n## The hold-out\n\nOnly totals are kept of it.\n\n")
-	p.totals(hold)
-	p.printf("\n## Mutants\n\n")
+	p.printf("\n")
+	if earlier.Held > mostOfWay(hold) {
+		p.printf("%s", earlier.HoldOut)
+	} else {
+		p.printf("%s\nOnly totals are kept of it.\n\n", holdOutHeading)
+		p.totals(hold)
+		p.printf("\n")
+	}
+	p.printf("%s\n", mutantsHeading)
 	p.rows(open)
 	return p.err
 }
@@ -129,6 +139,9 @@ func counted(results []store.Result, key func(*store.Result) string) []Counted {
 	return list
 }
 
+// provedMark is how the row of a result says that its cause is said to be proved.
+const provedMark = "proved"
+
 // rows writes a line for each mutant, with the outcome of each way.
 func (p *printer) rows(results []store.Result) {
 	results = slices.Clone(results)
@@ -138,13 +151,13 @@ func (p *printer) rows(results []store.Result) {
 	p.printf("| package | version | seed | bug | level | way | outcome | commit |\n| --- | --- | ---: | --- | --- | --- | --- | --- |\n")
 	for _, r := range results {
 		outcome := string(r.Outcome)
-		if r.Proved {
-			outcome += ", proved"
+		if r.Proved && r.Outcome != score.WrongProved {
+			outcome += ", " + provedMark
 		}
 		if r.Twin {
 			outcome += ", " + string(score.FalseAlarm)
 		}
-		p.printf("| %s | %s | %d | %s | %s | %s | %s | %s |\n", r.Package, r.Version, r.Seed, r.Operator, r.Level, r.Way, strings.Replace(outcome, "wrong and proved, proved", "wrong and proved", 1), r.Code.Commit)
+		p.printf("| %s | %s | %d | %s | %s | %s | %s | %s |\n", r.Package, r.Version, r.Seed, r.Operator, r.Level, r.Way, outcome, r.Code.Commit)
 	}
 }
 

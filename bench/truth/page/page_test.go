@@ -36,7 +36,7 @@ func TestWrite(t *testing.T) {
 		{ID: held, Way: ways.Core, Operator: "secret", Level: "O0", Score: score.Score{Outcome: score.WrongProved, Proved: true}, Code: store.Code{Commit: "abc"}},
 	}
 	var b strings.Builder
-	if err := Write(&b, results, 2, 1); err != nil {
+	if err := Write(&b, results, 2, 1, &Earlier{}); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -54,6 +54,50 @@ func TestWrite(t *testing.T) {
 	}
 	if strings.Contains(text, "secret") {
 		t.Error("the table tells of a mutant of the hold-out")
+	}
+}
+
+// A page that is written again without the results of another machine keeps what it says.
+func TestReadEarlier(t *testing.T) {
+	held, open := ids(t)
+	of := func(id mutant.ID, way ways.Way, o score.Outcome, proved, twin bool) store.Result {
+		return store.Result{ID: id, Way: way, Operator: "index", Level: "O2", Score: score.Score{Outcome: o, Proved: proved}, Twin: twin, Code: store.Code{Commit: "abc+"}}
+	}
+	results := []store.Result{
+		of(open, ways.Recording, score.Right, true, false),
+		of(open, ways.Core, score.WrongProved, true, true),
+		of(open, ways.Agent, score.NotReproduced, false, false),
+		of(held, ways.Recording, score.Right, true, false),
+		of(held, ways.Recording, score.Wrong, false, true),
+	}
+	var first, second strings.Builder
+	if err := Write(&first, results, 4, 2, &Earlier{}); err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := ReadEarlier(first.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if earlier.Held != 2 || len(earlier.Results) != 3 || *earlier.Of(open, ways.Core) != results[1] {
+		t.Errorf("read %+v", earlier)
+	}
+	if err := Write(&second, earlier.Results, 4, 2, earlier); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != second.String() {
+		t.Errorf("the page became\n%s\nwas\n%s", second.String(), first.String())
+	}
+	var fresh strings.Builder
+	if err := Write(&fresh, append(earlier.Results, results[3:]...), 4, 2, &Earlier{HoldOut: holdOutHeading, Held: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if fresh.String() != first.String() {
+		t.Errorf("the hold-out was judged whole, and the page is\n%s", fresh.String())
+	}
+	for _, bad := range []string{"| a | 1 | x | index | O2 | core | wrong | abc |\n", "| a | 1 | 2 |\n", "| a | 1 | 2 | index | O2 | core | wrong, perhaps | abc |\n"} {
+		if _, err := ReadEarlier(mutantsHeading + bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
 	}
 }
 
