@@ -264,22 +264,34 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 	if !ok && len(terms) == 1 && !varies && t.meantPart(s, evidence.Addr(v), offset, size) {
 		return
 	}
-	t.meantAt(s, evidence.Addr(v), targetSize(e.typ))
+	t.meantAt(s, evidence.Addr(v), targetSize(e.typ), start != pointer)
 	if ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
 		t.meantMember(e, evidence.Addr(v), offset, size, varies || len(terms) > 1)
 	}
 }
 
-// meantPart is for a register that no variable of the program's is in, with the address of a variable: where a function
-// returns a struct, that of the result. What is at a constant offset from it in the variable is a part of it.
+// meantPart is for a register that no variable of the program's is in, with an address in a variable: where a function
+// returns a struct, that of the result. It may be the address of any part that begins there, so what is at a constant offset from it
+// in the variable is meant.
 func (t *storeTrail) meantPart(s *backwardSlice, start evidence.Addr, offset int64, size int) bool {
-	v, ok := s.memoryVariable(start, s.now)
-	if !ok || v.addr != start || offset < 0 || offset+int64(size) > v.Type.Size() {
+	addr := start + evidence.Addr(offset)
+	if offset < 0 || size <= 0 {
 		return false
 	}
-	t.meantLocal(s, start+evidence.Addr(offset), size, false, s.now)
-	return true
+	end := addr + evidence.Addr(size)
+	if v, ok := s.memoryVariable(start, s.now); ok {
+		if v.Type == nil || end > v.addr+evidence.Addr(v.Type.Size()) {
+			return false
+		}
+		t.meantLocal(s, addr, size, false, s.now)
+		return true
+	}
+	if g, ok := t.globalAt(start, s.codeAt(s.now)); ok && t.isData(uint64(start)) && end <= g.addr+evidence.Addr(g.size) {
+		t.meantData(s, addr, size, false)
+		return true
+	}
+	return false
 }
 
 // pointerOf is the summand that is the pointer; of one alone nothing else can be.
@@ -440,15 +452,17 @@ func targetSize(pointer debuginfo.Type) int {
 // maxStruct bounds the size of a struct that a pointer leads to.
 const maxStruct = 1 << 30
 
-// meantAt is for the variable at an address, which may be no variable's, or the part of it that has the size.
-func (t *storeTrail) meantAt(s *backwardSlice, addr evidence.Addr, size int) {
+// meantAt is for the variable at an address, which may be no variable's, or the part of it that has the size. Of an array, or where a loop
+// moved the pointer on, it is all elements.
+func (t *storeTrail) meantAt(s *backwardSlice, addr evidence.Addr, size int, moved bool) {
 	t.From = &addr
 	if v, ok := s.memoryVariable(addr, s.now); ok {
-		t.meantLocal(s, addr, size, v.Type.Kind() == debuginfo.KindArray, s.now)
+		t.meantLocal(s, addr, size, moved || v.Type.Kind() == debuginfo.KindArray, s.now)
 		return
 	}
 	if t.isData(uint64(addr)) {
-		t.meantData(s, addr, 1, true)
+		g, ok := t.globalAt(addr, s.codeAt(s.now))
+		t.meantData(s, addr, size, moved || size == 1 || ok && g.typ != nil && g.typ.Kind() == debuginfo.KindArray)
 	}
 }
 

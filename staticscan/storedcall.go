@@ -36,7 +36,7 @@ func (t *storeTrail) throughCall(s *backwardSlice, name string) {
 	if !t.meantWhole(s, to, name) {
 		t.meantBy(s, to, 1, true)
 		if known && t.From == nil {
-			t.meantAt(s, evidence.Addr(start), 1)
+			t.meantAt(s, evidence.Addr(start), 1, false)
 		}
 		if known && t.MeantSize == 0 {
 			t.meantThrough(s, evidence.Addr(start))
