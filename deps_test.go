@@ -150,7 +150,7 @@ var allowed = map[string]string{
 	"bench/truth/inject":        "",
 	"bench/truth/limit":         "",
 	"bench/truth/mutant":        "bench/truth/inject bench/truth/limit bench/truth/sanitizer bench/truth/source bench/truth/tree",
-	"bench/truth/page":          "bench/truth/score bench/truth/store bench/truth/ways",
+	"bench/truth/page":          "bench/truth/mutant bench/truth/score bench/truth/store bench/truth/ways",
 	"bench/truth/sanitizer":     "",
 	"bench/truth/score":         "bench/truth/mutant bench/truth/sanitizer",
 	"bench/truth/small":         "bench/truth/small/program bench/truth/small/tally bench/truth/small/trial bench/truth/store bench/truth/ways",

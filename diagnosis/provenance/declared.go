@@ -17,6 +17,8 @@ type Declared struct {
 	Name string
 	Addr evidence.Addr
 	Size uint64 // in bytes
+	// Room is how many bytes the memory of a std::vector has, of which the elements have Size; 0: it is another variable.
+	Room uint64
 	// Single: it has no parts, so it may be one of several that the linker put next to each other for the program to go through.
 	Single bool
 	// Static: it has static storage. The linker chooses its neighbours, and compilers do not access them together with it.
@@ -191,6 +193,18 @@ func (i *Image) Part(at *ScopePoint, base, addr evidence.Addr, size int) (found 
 		}
 	}
 	return found
+}
+
+// StaticPart implements Program.
+func (i *Image) StaticPart(addr evidence.Addr, size int) *Part {
+	s, ok := i.process.SymbolAt(addr)
+	if !ok || s.Module == nil || addr < s.Addr || uint64(addr-s.Addr) >= s.Size {
+		return nil
+	}
+	if v := i.Static(s.Addr); v != nil {
+		return partOf(v.Name, v.typ, int64(addr-s.Addr), size)
+	}
+	return nil
 }
 
 // Static implements Program.

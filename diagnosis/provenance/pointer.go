@@ -42,7 +42,7 @@ func (f *follower) access(n, k int) bool {
 		outside = false // string functions read whole vectors, as far as the page
 	}
 	if !freed && !outside {
-		return f.beside(n, k, addr)
+		return f.unfilled(n, k, l, object) || f.beside(n, k, addr)
 	}
 	if outside && !freed {
 		if at, operand := f.first(object, n); at < n {

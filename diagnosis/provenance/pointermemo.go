@@ -3,14 +3,16 @@ package provenance
 import (
 	"iter"
 
+	"diagnose/evidence"
 	"diagnose/flow"
 )
 
 // pointerMemo keeps results of following pointers back. Accesses in a loop have pointers of which each came from the one of the
 // round before, so that their ways have nearly all definitions in common.
 type pointerMemo struct {
-	made   map[pointerStep]madeAt
-	handed map[handedStep]*Declared
+	made    map[pointerStep]madeAt
+	handed  map[handedStep]*Declared
+	vectors map[pointerStep]evidence.Addr
 }
 
 // pointerStep is a definition that a pointer came through.

@@ -24,6 +24,8 @@ type Program interface {
 	OfStart(addr evidence.Addr) bool
 	// Decode returns the instruction at an address; ok is false if there is none.
 	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
+	// OfVector reports whether code is that of a member function of std::vector, inlined or not.
+	OfVector(pc evidence.Addr) bool
 	// Function names the function at a place; empty: it is not known.
 	Function(pc evidence.Addr) string
 	// Static is the variable with static storage that begins at an address; nil: none is known.
@@ -42,6 +44,8 @@ type Program interface {
 	// Part is the part of a variable in scope, or of what a pointer variable in scope leads to, that has size bytes at an address; nil: none
 	// is known. base is the pointer's value; 0: it may be any.
 	Part(at *ScopePoint, base, addr evidence.Addr, size int) *Part
+	// StaticPart is the part of a variable with static storage that has size bytes at an address; nil: none is known.
+	StaticPart(addr evidence.Addr, size int) *Part
 }
 
 // Failing follows the value that the failing instruction, step n, could not use. ok is false if the

@@ -120,7 +120,9 @@ func (x *teller) outsideText(w *provenance.Way, root *evidence.Site) string {
 	if n > 0 {
 		text += wording.Count(uint64(n), "byte") + " "
 	}
-	if d := w.Declared; d != nil {
+	if d := w.Declared; d != nil && d.Room > 0 {
+		return text + fmt.Sprintf("%s the elements of %s, which has %s of them in memory of %d", side, d.Name, wording.Count(d.Size, "byte"), d.Room)
+	} else if d != nil {
 		return text + fmt.Sprintf("%s %s, which has %s", side, d.Name, wording.Count(d.Size, "byte"))
 	}
 	if o := x.objectOf(w); o != nil {

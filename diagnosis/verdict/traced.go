@@ -165,9 +165,10 @@ func (t *tracedCauses) alone() {
 }
 
 // alone reports whether a search by watchpoints adds nothing: the value that it would follow was good, or another object's, or is that of a
-// loop which it would follow for too long; or the types say where it went wrong.
+// loop which it would follow for too long; or the types say where it went wrong; or the memory had no element of a vector.
 func (f *followed) alone() bool {
-	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored || f.cause.Open == evidence.OpenReused || f.passed
+	noElement := f.way.End == provenance.Outside && f.way.Declared != nil && f.way.Declared.Room > 0
+	return f.way == f.exact.begun || f.cause.Open == evidence.OpenRestored || f.cause.Open == evidence.OpenReused || f.passed || noElement
 }
 
 // at reports whether a cause is at the place that the trace shows.

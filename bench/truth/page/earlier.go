@@ -91,7 +91,7 @@ func readRow(c []string) (*store.Result, error) {
 		case i == 0:
 			r.Outcome = score.Outcome(word)
 			r.Proved = r.Outcome == score.WrongProved
-		case word == provedMark:
+		case ", "+word == provedMark:
 			r.Proved = true
 		case word == string(score.FalseAlarm):
 			r.Twin = true

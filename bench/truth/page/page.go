@@ -139,8 +139,8 @@ func counted(results []store.Result, key func(*store.Result) string) []Counted {
 	return list
 }
 
-// provedMark is how the row of a result says that its cause is said to be proved.
-const provedMark = "proved"
+// provedMark follows the outcome in the row of a result whose cause is said to be proved.
+const provedMark = ", proved"
 
 // rows writes a line for each mutant, with the outcome of each way.
 func (p *printer) rows(results []store.Result) {
@@ -152,7 +152,7 @@ func (p *printer) rows(results []store.Result) {
 	for _, r := range results {
 		outcome := string(r.Outcome)
 		if r.Proved && r.Outcome != score.WrongProved {
-			outcome += ", " + provedMark
+			outcome += provedMark
 		}
 		if r.Twin {
 			outcome += ", " + string(score.FalseAlarm)
