@@ -20,7 +20,7 @@ import (
 // pages is the back end for machines whose debug registers do not stop a thread. The pages that
 // have watched words are protected: an access to one faults. The page then gets its own protection,
 // the thread executes the one instruction, and the page is protected again. The registers before
-// the instruction say which bytes it accesses.
+// the instruction say which bytes it accesses. Accesses to the main thread's stack count from the program's entry on.
 //
 // The kernel's accesses for a system call would fail. So threads stop at their calls, and the pages
 // are not protected during those that may access them.
@@ -42,6 +42,7 @@ type pages struct {
 	// repeated counts the faults in a row at pages that were not protected any more.
 	repeated int
 	work     work
+	entry    entry
 }
 
 // page is a page that has watched words.
@@ -54,7 +55,12 @@ type page struct {
 	onlyWrites bool
 	// covered: it is protected.
 	covered bool
+	// later: it is not, until the program's entry.
+	later bool
 }
+
+// open reports whether a page is not protected that is to be.
+func (x *page) open() bool { return !x.covered && !x.later && x.mapped && x.covering() != x.own }
 
 func newPages(tr *Tracing) (*pages, error) {
 	p := &pages{tr: tr, calls: map[int]*ptrace.Call{}, cleared: map[int]uint64{}}
@@ -76,7 +82,7 @@ func newPages(tr *Tracing) (*pages, error) {
 	if err := p.findSyscall(maps); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.awaitEntry(maps)
 }
 
 // watchByPages selects this back end.
@@ -162,7 +168,7 @@ func (x *page) covering() int {
 // cover protects the pages. regs are the registers of the stopped thread that does it.
 func (p *pages) cover(t *tracee.Thread, regs *ptrace.Registers) error {
 	for _, x := range p.list {
-		if x.covered || !x.mapped || x.covering() == x.own {
+		if !x.open() {
 			continue
 		}
 		if err := p.protect(t, regs, x, x.covering()); err != nil {
@@ -201,7 +207,7 @@ func (p *pages) protect(t *tracee.Thread, regs *ptrace.Registers, x *page, how i
 
 // uncovered reports whether a page is not protected that is to be.
 func (p *pages) uncovered() bool {
-	return slices.ContainsFunc(p.list, func(x *page) bool { return !x.covered && x.mapped && x.covering() != x.own })
+	return slices.ContainsFunc(p.list, (*page).open)
 }
 
 // Own implements tracee.Protection.

@@ -32,7 +32,7 @@ const mostRepeated = 1000
 func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err error) {
 	x := p.faulted(s)
 	if x == nil {
-		return false, nil
+		return p.entered(t, s)
 	}
 	p.worked()
 	if !x.covered {
