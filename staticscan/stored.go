@@ -264,10 +264,14 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 	if !ok && len(terms) == 1 && !varies && t.meantPart(s, evidence.Addr(v), offset, size) {
 		return
 	}
-	t.meantAt(s, evidence.Addr(v), targetSize(e.typ), start != pointer)
+	indexed, moved := varies || len(terms) > 1, start != pointer
+	if ok && indexed && !moved && t.meantMember(e, evidence.Addr(v), offset, size, true) {
+		return
+	}
+	t.meantAt(s, evidence.Addr(v), targetSize(e.typ), moved)
 	if ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
-		t.meantMember(e, evidence.Addr(v), offset, size, varies || len(terms) > 1)
+		t.meantMember(e, evidence.Addr(v), offset, size, indexed)
 	}
 }
 
@@ -305,21 +309,22 @@ func pointerOf(s *backwardSlice, terms []term) *node {
 	return nil
 }
 
-// meantMember is for an array in the struct that a pointer leads to.
-func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64, size int, varies bool) {
+// meantMember is for an array in the struct that a pointer leads to; false: there is none.
+func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64, size int, varies bool) bool {
 	if e.typ == nil || e.typ.Kind() != debuginfo.KindPointer || e.typ.Elem() == nil {
-		return
+		return false
 	}
 	kind := e.typ.Elem().Kind()
 	if kind != debuginfo.KindStruct && kind != debuginfo.KindUnion || offset < 0 || offset >= e.typ.Elem().Size() {
-		return
+		return false
 	}
 	p := walk(e.typ.Elem(), offset, int64(max(size, 1)), varies)
 	if p.array == nil || p.size <= 0 {
-		return
+		return false
 	}
 	at := start + evidence.Addr(p.offset)
 	t.From, t.Meant, t.MeantSize = &at, grouped(e.text)+"->"+strings.TrimPrefix(withoutIndex(p.path), "."), uint64(p.size)
+	return true
 }
 
 // meantThrough is for an address that the code has no formula for any more: a
