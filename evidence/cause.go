@@ -119,6 +119,8 @@ type ComparedValue struct {
 	Site *Site `json:"site"`
 	// Value is the value, in decimal or hexadecimal; empty: it is not known.
 	Value string `json:"value,omitempty"`
+	// Of is the value that was made of this one and of the one that is listed next to it, in the same form; empty: the condition compared this one.
+	Of string `json:"of,omitempty"`
 	// Story says where the value came from, the oldest step first.
 	Story []CauseStep `json:"story"`
 }

@@ -191,7 +191,7 @@ func TestComparedInReports(t *testing.T) {
 	x.Open = evidence.OpenDecision
 	condition, made := evidence.Site{Function: "check", File: "/src/table.c", Line: 49}, evidence.Site{Function: "bits", File: "/src/table.c", Line: 28}
 	step := []evidence.CauseStep{{Text: "bits (table.c:28) computed 9 of it", Site: &made, Proof: evidence.Replayed}}
-	x.Compared = []evidence.ComparedValue{{Site: &condition, Value: "512", Story: step}, {Site: &condition, Story: step}}
+	x.Compared = []evidence.ComparedValue{{Site: &condition, Value: "512", Story: step}, {Site: &condition, Story: step}, {Site: &condition, Value: "7", Of: "512", Story: step}}
 	c := diagnosed()
 	c.Diagnosis.Leads = []evidence.Cause{x}
 	if err := c.Check(); err != nil {
@@ -199,7 +199,7 @@ func TestComparedInReports(t *testing.T) {
 	}
 	for _, format := range []Format{Text, Markdown, HTML} {
 		out := render(t, c, Options{Format: format})
-		for _, want := range []string{"table.c:49", "512", "a value", "which came this way", "computed 9 of it"} {
+		for _, want := range []string{"table.c:49", "512", "a value", "which came this way", "computed 9 of it", "512 was made of"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s lacks %q", format, want)
 			}

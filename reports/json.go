@@ -17,7 +17,7 @@ import (
 // SchemaVersion is the version of the JSON document. Its first number changes when a reader of the
 // old form could misread the new one, the second when something is added. schema/case-2.json
 // describes it.
-const SchemaVersion = "2.20"
+const SchemaVersion = "2.21"
 
 // HeapSchemaVersion is the same for the summary of a heap, which
 // schema/heap-1.json describes.

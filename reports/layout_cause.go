@@ -149,7 +149,11 @@ func compared(values []evidence.ComparedValue) []block {
 		if s := values[i].Site; s != nil && s.File != "" {
 			where = fmt.Sprintf("at %s:%d ", path.Base(s.File), s.Line)
 		}
-		d = append(d, prose{say(plain, "The condition "+where+"compared ").and(strong, what).and(plain, ", which came this way:")})
+		begin := "The condition " + where + "compared "
+		if of := values[i].Of; of != "" {
+			begin = of + " was made of "
+		}
+		d = append(d, prose{say(plain, begin).and(strong, what).and(plain, ", which came this way:")})
 		d = append(d, story(values[i].Story)...)
 	}
 	return d

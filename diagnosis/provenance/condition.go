@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"strings"
+
 	"diagnose/evidence"
 	"diagnose/flow"
 	"diagnose/image/x86"
@@ -25,24 +27,62 @@ type Condition struct {
 	compared int
 }
 
-// Compared is a value that a condition compared: its first 8 bytes, if they are Known, and the way that it had come.
+// outcomeOf is the definition of the flags by a comparison, if d is that by a test of a byte which has the outcome of one: code that was not optimised
+// keeps it (cmp, setb, test). Else it is d.
+func (s *slice) outcomeOf(d flow.Definition) flow.Definition {
+	if d.At < 0 || s.trace.Step(d.At).Inst == nil || s.trace.Step(d.At).Inst.Op != "test" || len(values(d)) == 0 {
+		return d
+	}
+	set := s.trace.Define(values(d)[0], d.At)
+	if set.At < 0 || s.trace.Step(set.At).Inst == nil || !strings.HasPrefix(s.trace.Step(set.At).Inst.Op, "set") {
+		return d
+	}
+	for _, place := range transfer.Condition(s.trace.Step(set.At).Inst) {
+		if compared := s.trace.Define(s.located(set.At, place), set.At); compared.At >= 0 {
+			return compared
+		}
+	}
+	return d
+}
+
+// Compared is a value that a condition compared, or of which such a value was made: its first 8 bytes, if they are Known, and the way that it had come.
 type Compared struct {
 	Way   *Way
 	Value uint64
 	Known bool
+	// Of is the value that was made of this one and another, on the way of what the condition compared; nil: the condition compared this one.
+	Of *uint64
 }
 
-// Origins are the values that a condition of a trace compared, but for constants of the code.
+// Origins are the values that a condition of a trace compared, but for constants of the code. Where one was made of two others, so that its way ends there, these
+// follow it.
 func (c *Condition) Origins(t *flow.Trace, p Program) (list []Compared) {
 	f := newFollower(t, p)
 	for _, l := range c.values {
-		if l.Space == transfer.Memory || !f.constant(l, c.compared) {
-			x := Compared{Way: Value(t, p, l, c.compared)}
-			x.Value, x.Known = f.value(l, c.compared)
-			list = append(list, x)
+		if l.Space != transfer.Memory && f.constant(l, c.compared) {
+			continue
+		}
+		x := f.compared(l, c.compared)
+		list = append(list, x)
+		w := x.Way
+		of, known := f.value(w.whole, w.partsAt+1)
+		if w.End != Undecided || !known {
+			continue
+		}
+		for _, part := range w.parts {
+			y := f.compared(part, w.partsAt)
+			y.Of = &of
+			list = append(list, y)
 		}
 	}
 	return list
+}
+
+// compared follows bytes, as they are before step n.
+func (f *follower) compared(l flow.Location, n int) Compared {
+	x := Compared{Way: Value(f.trace, f.program, l, n)}
+	x.Value, x.Known = f.value(l, n)
+	return x
 }
 
 // branch adds what a branch tested.
@@ -51,7 +91,13 @@ func (s *slice) branch(at int) {
 		return
 	}
 	s.decided[at] = true
-	if c := s.condition(at); s.program.Own(c.PC) {
+	c := s.condition(at)
+	own := s.program.Own(c.PC)
+	if !own && len(s.out.Conditions) == 0 && s.program.OfTemplate(c.PC) {
+		c.PC, c.Entry, c.Caller = s.ownPlace(at), 0, 0
+		own = c.PC != 0
+	}
+	if own {
 		s.out.Conditions = append(s.out.Conditions, c)
 	}
 	inst := s.trace.Step(at).Inst
@@ -79,7 +125,7 @@ func (s *slice) condition(at int) Condition {
 		}
 	}
 	for _, place := range transfer.Condition(step.Inst) {
-		d := s.trace.Define(s.located(at, place), at)
+		d := s.outcomeOf(s.trace.Define(s.located(at, place), at))
 		if d.At < 0 || s.trace.Step(d.At).Inst == nil {
 			continue
 		}

@@ -1,6 +1,8 @@
 package provenance
 
 import (
+	"strings"
+
 	"diagnose/evidence"
 	"diagnose/image"
 	"diagnose/image/unwind"
@@ -17,10 +19,10 @@ type Image struct {
 	members  map[memberAt]*Declared
 }
 
-// ownSite is a place of the program's own code. own: it is one.
+// ownSite is a place of the program's own code. own: it is one; template: it is none, but one of the C++ library.
 type ownSite struct {
-	own  bool
-	site *evidence.Site
+	own, template bool
+	site          *evidence.Site
 }
 
 // NewImage makes one of the failed process.
@@ -49,6 +51,10 @@ func (i *Image) look(pc evidence.Addr) (x ownSite) {
 			x.site = s
 		}
 	}
+	if n := len(calls) - 1; n >= 0 && !x.own {
+		s := &calls[n].Site
+		x.template = s.File != "" && strings.HasPrefix(image.CanonicalName(s.Function), "std::") && !strings.HasSuffix(s.File, ".rs")
+	}
 	i.sites[pc] = x
 	return x
 }
@@ -58,6 +64,9 @@ func (i *Image) Foreign(pc evidence.Addr) bool {
 	m := i.process.ModuleAt(pc)
 	return m == nil || image.RuntimeModule(m.Path)
 }
+
+// OfTemplate implements Program: a place in a header of the library, in an object of the program's.
+func (i *Image) OfTemplate(pc evidence.Addr) bool { return i.look(pc).template && !i.Foreign(pc) }
 
 // Mapped implements Program.
 func (i *Image) Mapped(addr evidence.Addr) bool { return i.process.MappingAt(addr) != nil }

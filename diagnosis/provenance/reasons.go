@@ -12,7 +12,8 @@ import (
 
 // Reasons are what decided that a thread reached a place: branches, the values that they tested, and what those were made of.
 type Reasons struct {
-	// Conditions are the branches of the program's own code, the nearest first.
+	// Conditions are the branches of the program's own code, the nearest first. The first may be one of a template of the C++ library, with the
+	// program's call of that as its place.
 	Conditions []Condition
 	// Broken are the accesses among them that broke a rule, or read memory without a value; the nearest first.
 	Broken []*Way
@@ -25,13 +26,17 @@ type Reasons struct {
 }
 
 // GaveUp is the step at which a thread gave up by itself, before the end of a trace: the program's own call of exit, abort or the like
-// that it is in at step n, or where main returned. status is where the exit status was then. at is negative if the trace has no such step.
+// that it is in at step n, or where main returned. If the program called a template of the C++ library, which found a reason to throw an
+// exception, it is the library's call. status is where the exit status was then. at is negative if the trace has no such step.
 func GaveUp(t *flow.Trace, p Program, n int) (at int, status flow.Location) {
 	f := newFollower(t, p)
 	if n < 0 {
 		return none, status
 	}
 	if at = f.ownCall(n); at >= 0 && t.Step(at).Inst.Flow == x86.FlowCall {
+		if inner := f.callOf(n, p.OfTemplate); inner > at {
+			at = inner
+		}
 		return at, flow.Register(t.Step(at).Thread, x86.RDI, 4)
 	}
 	for at = n; at >= 0; at = t.Previous(at) {

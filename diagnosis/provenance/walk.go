@@ -24,6 +24,8 @@ type Program interface {
 	OfStart(addr evidence.Addr) bool
 	// Decode returns the instruction at an address; ok is false if there is none.
 	Decode(pc evidence.Addr) (inst *x86.Inst, ok bool)
+	// OfTemplate reports whether code is that of a function which the compiler made of a template of the C++ library.
+	OfTemplate(pc evidence.Addr) bool
 	// OfVector reports whether code is that of a member function of std::vector, inlined or not.
 	OfVector(pc evidence.Addr) bool
 	// Function names the function at a place; empty: it is not known.
@@ -510,8 +512,11 @@ func (f *follower) computed(d flow.Definition) (l flow.Location, n int, more boo
 		}
 	}
 	f.link(Computed, d.At, d.Part)
-	if len(from) != 2 || !f.either(from, d.At) {
+	if len(from) != 2 {
 		f.end(Undecided, d.At)
+	} else if !f.either(from, d.At) {
+		f.end(Undecided, d.At)
+		f.way.parts, f.way.whole, f.way.partsAt = from, d.Part, d.At
 	}
 	return l, 0, false
 }
@@ -671,7 +676,10 @@ func (f *steps) after(call int) int {
 }
 
 // ownCall is the last call of the program's own code that step n is in, itself if it is the program's own; -1: none.
-func (f *steps) ownCall(n int) int {
+func (f *steps) ownCall(n int) int { return f.callOf(n, f.program.Own) }
+
+// callOf is ownCall for some code.
+func (f *steps) callOf(n int, code func(evidence.Addr) bool) int {
 	// The frames between are passed by the stack pointer: code that a step is in was called with a higher one.
 	sp := f.trace.Register(n, x86.RSP)
 	for at := n; at >= 0; at = f.trace.Previous(at) {
@@ -679,7 +687,7 @@ func (f *steps) ownCall(n int) int {
 		if f.trace.Register(at, x86.RSP) < sp {
 			continue
 		}
-		if s.Inst != nil && f.program.Own(s.PC) && (at == n || s.Inst.Flow == x86.FlowCall || s.Inst.Flow == x86.FlowJump) {
+		if s.Inst != nil && code(s.PC) && (at == n || s.Inst.Flow == x86.FlowCall || s.Inst.Flow == x86.FlowJump) {
 			return at
 		}
 		sp = max(sp, f.trace.Register(at, x86.RSP))

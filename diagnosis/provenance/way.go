@@ -112,6 +112,10 @@ type Way struct {
 	AccessPC evidence.Addr
 	// access is the step of the access, of Freed, Outside and Left.
 	access int
+	// parts are the two values of which the step partsAt made that of whole, at which the way ends, of Undecided; none: it made it otherwise.
+	parts   []flow.Location
+	whole   flow.Location
+	partsAt int
 	// Part names the memory, of Unset, as the code that read it does; empty: it is not known.
 	Part string
 	// Beyond is how far from the object the access was, of Outside: from its end if positive, else from its start.

@@ -180,6 +180,9 @@ func (t *tracedCauses) comparedValues() {
 			if from.Known {
 				v.Value = valueText(from.Value)
 			}
+			if from.Of != nil {
+				v.Of = valueText(*from.Of)
+			}
 			if len(v.Story) > 0 {
 				c.Compared = append(c.Compared, v)
 			}

@@ -102,7 +102,9 @@ func (ds *divergenceSearch) divergence(c *provenance.Condition, s *delta.Separat
 		d.Passing = append(d.Passing, valueTexts(values))
 	}
 	for _, from := range c.Origins(ds.exact.trace, ds.exact.program) {
-		d.Origin = append(d.Origin, ds.exact.story(from.Way)...)
+		if from.Of == nil {
+			d.Origin = append(d.Origin, ds.exact.story(from.Way)...)
+		}
 	}
 	d.Text = divergenceText(d)
 	return d
