@@ -84,7 +84,7 @@ func (t *storeTrail) meantThroughPointer(s *backwardSlice, terms []term, offset 
 	v, known := terms[i].node.best()
 	e, named := s.describe(terms[i].node, 0)
 	if known && named {
-		t.meantMember(e, evidence.Addr(v), offset, size, true)
+		t.meantMember(e, evidence.Addr(v), offset, size)
 	}
 }
 

@@ -265,13 +265,15 @@ func (t *storeTrail) meantBy(s *backwardSlice, n *node, size int, varies bool) {
 		return
 	}
 	indexed, moved := varies || len(terms) > 1, start != pointer
-	if ok && indexed && !moved && t.meantMember(e, evidence.Addr(v), offset, size, true) {
+	if ok && indexed && !moved && t.meantMember(e, evidence.Addr(v), offset, size) {
 		return
 	}
 	t.meantAt(s, evidence.Addr(v), targetSize(e.typ), moved)
 	if ok && t.MeantSize == 0 {
 		t.Meant = "*" + grouped(e.text)
-		t.meantMember(e, evidence.Addr(v), offset, size, indexed)
+		if indexed && moved {
+			t.meantMember(e, evidence.Addr(v), offset, size)
+		}
 	}
 }
 
@@ -309,8 +311,8 @@ func pointerOf(s *backwardSlice, terms []term) *node {
 	return nil
 }
 
-// meantMember is for an array in the struct that a pointer leads to; false: there is none.
-func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64, size int, varies bool) bool {
+// meantMember is for an index into an array in the struct that a pointer leads to; false: there is none.
+func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64, size int) bool {
 	if e.typ == nil || e.typ.Kind() != debuginfo.KindPointer || e.typ.Elem() == nil {
 		return false
 	}
@@ -318,7 +320,7 @@ func (t *storeTrail) meantMember(e expression, start evidence.Addr, offset int64
 	if kind != debuginfo.KindStruct && kind != debuginfo.KindUnion || offset < 0 || offset >= e.typ.Elem().Size() {
 		return false
 	}
-	p := walk(e.typ.Elem(), offset, int64(max(size, 1)), varies)
+	p := walk(e.typ.Elem(), offset, int64(max(size, 1)), true)
 	if p.array == nil || p.size <= 0 {
 		return false
 	}
