@@ -275,6 +275,15 @@ func (p *pages) Protect(t *tracee.Thread, signal syscall.Signal) (syscall.Signal
 	return 0, p.cover(t, &regs)
 }
 
+// mainStack is the mapping of the main thread's stack; nil: there is none.
+func mainStack(maps tracee.Mappings) *tracee.Mapping {
+	i := slices.IndexFunc(maps, func(m tracee.Mapping) bool { return m.Path == "[stack]" })
+	if i < 0 {
+		return nil
+	}
+	return &maps[i]
+}
+
 // grow makes the pages with watched words exist to which the stack of the main thread has not grown
 // yet: the kernel makes them at the first access, which no protection stops. It does the same for a
 // read of the tool's (mm/memory.c, __access_remote_vm). The start of the process is compared with
@@ -288,13 +297,13 @@ func (p *pages) grow() error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(maps, func(m tracee.Mapping) bool { return m.Path == "[stack]" })
-	if i < 0 {
+	stack := mainStack(maps)
+	if stack == nil {
 		return nil
 	}
 	const reach = 1 << 30
 	for _, x := range p.list {
-		if maps.Containing(x.start) != nil || x.start >= maps[i].Start || maps[i].Start-x.start > reach {
+		if maps.Containing(x.start) != nil || x.start >= stack.Start || stack.Start-x.start > reach {
 			continue
 		}
 		if !p.tr.process.Memory.Mapped(x.start) {

@@ -22,13 +22,10 @@ type entry struct {
 // auxEntry is AT_ENTRY (elf.h).
 const auxEntry = 9
 
-// trapCode is int3.
-const trapCode = 0xcc
-
 // awaitEntry leaves the pages of the main thread's stack as they are until the program's entry, if the process has not come there yet.
 func (p *pages) awaitEntry(maps tracee.Mappings) error {
-	i := slices.IndexFunc(maps, func(m tracee.Mapping) bool { return m.Path == "[stack]" })
-	if i < 0 || p.tr.process.Started || p.tr.stage.Rec == nil {
+	stack := mainStack(maps)
+	if stack == nil || p.tr.process.Started || p.tr.stage.Rec == nil {
 		return nil
 	}
 	addr := uint64(0)
@@ -41,7 +38,7 @@ func (p *pages) awaitEntry(maps tracee.Mappings) error {
 		return nil
 	}
 	for _, x := range p.list {
-		x.later = x.start >= maps[i].Start && x.start < maps[i].End
+		x.later = x.start >= stack.Start && x.start < stack.End
 	}
 	if !slices.ContainsFunc(p.list, func(x *page) bool { return x.later }) {
 		return nil
@@ -50,7 +47,7 @@ func (p *pages) awaitEntry(maps tracee.Mappings) error {
 	if _, err := memory.ReadAt(p.entry.own[:], int64(addr)); err != nil {
 		return fmt.Errorf("replay: the program's entry: %w", err)
 	}
-	if _, err := memory.WriteAt([]byte{trapCode}, int64(addr)); err != nil {
+	if _, err := memory.WriteAt([]byte{tracee.Int3}, int64(addr)); err != nil {
 		return fmt.Errorf("replay: the program's entry: %w", err)
 	}
 	p.entry.addr = addr
