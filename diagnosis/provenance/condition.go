@@ -65,8 +65,11 @@ func (c *Condition) Origins(t *flow.Trace, p Program) (list []Compared) {
 		x := f.compared(l, c.compared)
 		list = append(list, x)
 		w := x.Way
+		if w.End != Undecided || len(w.parts) == 0 {
+			continue
+		}
 		of, known := f.value(w.whole, w.partsAt+1)
-		if w.End != Undecided || !known {
+		if !known {
 			continue
 		}
 		for _, part := range w.parts {

@@ -427,8 +427,7 @@ func (f *follower) broken(d flow.Definition) bool {
 		return false
 	}
 	for k := range s.Inst.Operands {
-		o := &s.Inst.Operands[k]
-		if o.IsMemory && o.Access != "" && !o.Implicit && f.access(d.At, k) {
+		if accessesMemory(&s.Inst.Operands[k]) && f.access(d.At, k) {
 			return true
 		}
 	}

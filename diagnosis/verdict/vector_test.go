@@ -6,7 +6,7 @@ import (
 	"diagnose/evidence"
 )
 
-// vectorPrograms read memory of a std::vector behind its elements at the line that is marked CAUSE, and fail by what is there.
+// vectorPrograms read memory of a std::vector past its elements at the line that is marked CAUSE, and fail by the value that it has.
 var vectorPrograms = map[string]string{
 	"rows.cpp": `#include <cstdio>
 #include <vector>
