@@ -36,8 +36,8 @@
 #ifdef DG_RECORD
 #include "wrap/start.c"
 #include "wrap/turn.c"
-#include "wrap/thread.c"
 #include "wrap/order.c"
+#include "wrap/thread.c"
 #include "wrap/family.c"
 #include "wrap/load.c"
 #include "wrap/value.c"

@@ -93,6 +93,8 @@ static int dg_create(pthread_t *to, const pthread_attr_t *attr, void *(*begins)(
 		     long site)
 {
 	struct dg_creation c = { .start = start, .argument = (uint64_t)argument };
+	struct dg_ordered o = { .family = DG_FAMILY_OBJECTS, .site = site };
+	bool ordered = dg_orders();
 	pthread_attr_t own;
 	int error;
 
@@ -102,6 +104,8 @@ static int dg_create(pthread_t *to, const pthread_attr_t *attr, void *(*begins)(
 		return error;
 	dg_load_unwinder();
 	dg_creation_of(&c, &own);
+	if (ordered) /* it needs ld.so's lock for TLS, which dlclose has while it unmaps */
+		dg_order_enter(&o);
 	error = (int)dg_engine(DG_OP_CREATE_BEGIN, (long)&c, site, 0, 0, 0);
 	dg_within_real = 1; /* what libc does here depends on when the kernel says that a thread has ended */
 	for (uint64_t i = 0; i < c.reaps; i++)
@@ -112,6 +116,8 @@ static int dg_create(pthread_t *to, const pthread_attr_t *attr, void *(*begins)(
 	}
 	dg_within_real = 0;
 	dg_engine(DG_OP_CREATE_END, (long)&c, error, site, error ? 0 : (long)*to, 0);
+	if (ordered)
+		dg_order_left(&o);
 	if (!attr)
 		pthread_attr_destroy(&own);
 	return error;
