@@ -89,5 +89,5 @@ const (
 // UnsupportedError says that this machine lacks something that a back end needs.
 type UnsupportedError = watchpoint.UnsupportedError
 
-// StopsError says that BackendProbe had to stop too often (Watching.MostStops).
+// StopsError says that BackendProbe or BackendPages had to stop too often (Watching.MostStops).
 type StopsError = watchpoint.StopsError

@@ -61,6 +61,32 @@ func (p *Plan) know(pass Pass, variable int, s *seen) {
 	p.Variables[variable].Pass = len(p.Passes)
 }
 
+// toKnown makes a pass one by probes, whose words are in pages that are too busy. s is what the pass saw before it ended for that; nil: it has not
+// run, and it is asked whether another pass found one of its pages busy. It reports whether the pass is by probes now.
+func (t *tracer) toKnown(i int, s *seen) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := &t.plan.Passes[i]
+	const pageSize = 4096
+	page := func(w replay.Watch) uint64 { return uint64(w.Addr) / pageSize }
+	if s == nil && (x.locks || !slices.ContainsFunc(x.Watches, func(w replay.Watch) bool { return t.busy[page(w)] })) {
+		return false
+	}
+	x.Known = true
+	if s == nil {
+		return true
+	}
+	for _, w := range x.Watches {
+		t.busy[page(w)] = true
+	}
+	for j := range s.hits {
+		if h := &s.hits[j]; h.By != evidence.ByCall && !slices.Contains(x.seen, h.PC) {
+			x.seen = append(x.seen, h.PC)
+		}
+	}
+	return true
+}
+
 // known replays a pass by probes.
 func (t *tracer) known(ctx context.Context, i int) (*seen, error) {
 	t.mu.Lock()

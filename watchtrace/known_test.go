@@ -221,3 +221,27 @@ func TestAccessors(t *testing.T) {
 		})
 	}
 }
+
+// TestKnownPages: where pages are protected, and are accessed more often than the budget allows, the passes of all words in them
+// see the same by probes.
+func TestKnownPages(t *testing.T) {
+	rec, core := recorded(t, "names")
+	targets := resolve(t, core, "guarded", "bare", "cfg.workers[1].state", "cfg.name", "table")
+	o := watchtrace.Options{Backend: replay.BackendPages, Processes: 1}
+	_, whole := trace(t, rec, targets, o)
+	o.Known, o.PageStops = true, 10
+	_, log := traceKnown(t, rec, targets, o)
+	if log.Passes != whole.Passes || log.Backend != string(replay.BackendProbe) {
+		t.Errorf("%d passes by %s, %d by pages", log.Passes, log.Backend, whole.Passes)
+	}
+	got, want := byVariable(log), byVariable(whole)
+	for i := range log.Variables {
+		v := &log.Variables[i]
+		if v.Instructions == 0 || v.Untraced != "" || !v.Partial() {
+			t.Errorf("%+v", v)
+		}
+		if !slices.Equal(got[v.Name], want[v.Name]) {
+			t.Errorf("%s:\n%s\npages showed:\n%s", v.Name, strings.Join(got[v.Name], "\n"), strings.Join(want[v.Name], "\n"))
+		}
+	}
+}

@@ -42,6 +42,8 @@ type tracer struct {
 	// examines.
 	waiting []waiting
 	looked  bool
+	// busy are the numbers of pages that were accessed too often for passes that protect them.
+	busy map[uint64]bool
 }
 
 // Trace replays the passes of the plan, several at once, and merges their hits.
@@ -49,7 +51,7 @@ type tracer struct {
 // without the busiest of them.
 func (p *Plan) Trace(ctx context.Context) (*evidence.AccessLog, error) {
 	started := time.Now()
-	t := &tracer{plan: p}
+	t := &tracer{plan: p, busy: map[uint64]bool{}}
 	names, err := newNamer(p.rec, p.opts.Image)
 	if err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 		if len(x.Watches) == 0 {
 			return &seen{}, nil
 		}
-		if x.Known {
+		if x.Known || t.toKnown(i, nil) {
 			return t.known(ctx, i)
 		}
 		s := t.replay(ctx, x, i == 0, t.plan.opts.Backend)
@@ -184,7 +186,10 @@ func (t *tracer) pass(ctx context.Context, i int) (*seen, error) {
 			}
 		}
 		var registers *replay.RegisterError
+		var stops *replay.StopsError
 		switch {
+		case errors.As(s.err, &stops):
+			t.toKnown(i, s)
 		case errors.As(s.err, &registers) && len(x.Watches) > 1:
 			t.split(i)
 		case s.hot >= 0:
@@ -264,7 +269,9 @@ func (t *tracer) replay(ctx context.Context, x Pass, first bool, backend replay.
 	told := 0
 	o := t.plan.replayOptions(x)
 	if !x.Known {
-		o.Backend = backend
+		if o.Backend = backend; t.plan.opts.Known && !x.locks {
+			o.MostStops = t.plan.opts.PageStops
+		}
 	}
 	b := t.plan.bound(&o)
 	o.OnHit = func(h *replay.Hit) error {

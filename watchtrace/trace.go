@@ -20,8 +20,11 @@ type Options struct {
 	// DefaultHits.
 	Words, Passes int
 	Hits          uint64
-	// Known traces words that are beyond the budgets or accessed too often by
-	// the instructions that are known to access them. For such a variable
+	// PageStops is a budget, too, of the stops in one pass at protected pages, where the machine's debug registers stop no
+	// thread; only with Known. 0: DefaultPageStops.
+	PageStops uint64
+	// Known traces words that are beyond the budgets or accessed too often, and those in pages that
+	// are, by the instructions that are known to access them. For such a variable
 	// (evidence.Watched.Instructions) one must not conclude that nothing else
 	// accessed it.
 	Known bool
@@ -45,6 +48,9 @@ const (
 	DefaultWords  = 256
 	DefaultPasses = 64
 	DefaultHits   = 2_000_000
+	// DefaultPageStops take some two seconds. What else is in a page counts as well, so a variable that is accessed rarely may
+	// be in a busy one.
+	DefaultPageStops = 5_000
 )
 
 // Progress is the progress of a trace.
@@ -55,6 +61,9 @@ type Progress struct {
 }
 
 func (o *Options) setDefaults() {
+	if o.PageStops == 0 {
+		o.PageStops = DefaultPageStops
+	}
 	if o.Words == 0 {
 		o.Words = DefaultWords
 	}

@@ -103,6 +103,9 @@ func (w *work) back(victims []victim, from beginning) error {
 			w.tracedCauses.withoutFree(found.cause, found.way)
 			w.out.Causes = append(w.out.Causes, *found.cause)
 			continue
+		case err == errPart:
+			w.progress.leftOut("the way back from " + v.name)
+			c.end.text, c.end.open = err.Error(), evidence.OpenTime
 		case err != nil && w.progress.stopsBefore("the way back from "+v.name):
 			c.end.text, c.end.open = w.progress.ended().Error(), evidence.OpenTime
 		case err != nil:

@@ -41,6 +41,8 @@ func (p *progress) failedPart(err error) {
 var (
 	errTime        = errors.New("the time was used up")
 	errInterrupted = errors.New("it was interrupted")
+	// errPart: the part of the time that a step may have.
+	errPart = errors.New("its part of the time was used up")
 )
 
 // ended is why no more is to be done: errTime or errInterrupted; nil if there is more.
@@ -59,10 +61,15 @@ func (p *progress) stopsBefore(what string) bool {
 	if p.ended() == nil {
 		return false
 	}
+	p.leftOut(what)
+	return true
+}
+
+// leftOut notes what is not done, as the time was used up, or the part of it that it may have.
+func (p *progress) leftOut(what string) {
 	if !slices.Contains(p.undone, what) {
 		p.undone = append(p.undone, what)
 	}
-	return true
 }
 
 // limitUndone notes what was not done, of a diagnosis that had so much time.
@@ -71,7 +78,7 @@ func (p *progress) limitUndone(whole time.Duration) {
 		return
 	}
 	l := evidence.Limit{Code: evidence.LimitInterrupted, Names: p.undone}
-	if p.ended() == errTime {
+	if p.ended() != errInterrupted {
 		l.Code, l.Time = evidence.LimitTime, whole.String()
 	}
 	p.limit(l)

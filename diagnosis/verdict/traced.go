@@ -16,22 +16,30 @@ import (
 const mostSearched = 2 * time.Minute
 
 // search makes the chain of a victim. Where a trace has shown the cause, the chain can only add experiments, and is bounded
-// by mostSearched and two thirds of the time that is left; a chain that was not finished then is nil.
+// by mostSearched and two thirds of the time that is left; a chain that was not finished then is nil. Of a run with several threads, whose
+// orders of accesses are still to be looked at, a chain has a third of the time that is left; what it found by then is kept.
 func (w *work) search(v victim, from beginning, found *followed) (*chain, error) {
 	c := &chain{work: w, victim: v}
-	if found == nil {
-		return c, c.follow(from)
-	}
 	bound := mostSearched
-	if end, limited := w.progress.ctx.Deadline(); limited {
-		bound = min(bound, time.Until(end)*2/3)
+	limit, limited := w.progress.ctx.Deadline()
+	switch {
+	case found != nil && limited:
+		bound = min(bound, time.Until(limit)*2/3)
+	case found != nil:
+	case limited && len(w.Process.Threads) > 1:
+		bound = time.Until(limit) / 3
+	default:
+		return c, c.follow(from)
 	}
 	end := w.progress.within(bound)
 	err := c.follow(from)
-	if over := end(); err != nil && over && w.progress.ended() == nil {
+	if over := end(); err == nil || !over || w.progress.ended() != nil {
+		return c, err
+	}
+	if found != nil {
 		return nil, nil
 	}
-	return c, err
+	return c, errPart
 }
 
 // followed is what a trace shows of a victim.

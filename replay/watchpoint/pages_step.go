@@ -35,6 +35,9 @@ func (p *pages) handle(t *tracee.Thread, s *tracee.SignalStop) (done bool, err e
 		return p.entered(t, s)
 	}
 	p.worked()
+	if p.tr.Counts.Stops++; p.tr.asked.MostStops > 0 && p.tr.Counts.Stops > p.tr.asked.MostStops {
+		return true, &StopsError{p.tr.asked.MostStops}
+	}
 	if !x.covered {
 		if p.repeated++; p.repeated > mostRepeated {
 			return false, nil

@@ -71,11 +71,11 @@ type probeSite struct {
 	fast     bool           // its accesses are logged without a stop
 }
 
-// StopsError says that BackendProbe had to stop too often (Watching.MostStops).
+// StopsError says that BackendProbe or BackendPages had to stop too often (Watching.MostStops).
 type StopsError struct{ Stops uint64 }
 
 func (e *StopsError) Error() string {
-	return fmt.Sprintf("replay: probes stopped the process more than %d times", e.Stops)
+	return fmt.Sprintf("replay: the process was stopped more than %d times for accesses", e.Stops)
 }
 
 // MostProbed is the number of words that probes can watch.

@@ -19,8 +19,8 @@ type Plan struct {
 	// Backend traces the accesses. If empty, the best one that works on this machine is used.
 	Backend Backend
 	// Probes are the instructions whose accesses BackendProbe sees. MostStops bounds how often it
-	// may stop for accesses that it cannot see otherwise; beyond it the error is a *StopsError. 0
-	// means no bound.
+	// may stop for accesses that it cannot see otherwise, and how often BackendPages may stop at
+	// the pages of the words; beyond it the error is a *StopsError. 0 means no bound.
 	Probes    []evidence.Addr
 	MostStops uint64
 	// Locks are read at each hit.
