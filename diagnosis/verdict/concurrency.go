@@ -68,7 +68,7 @@ func (w *work) concurrency() error {
 func (w *work) races() (found []evidence.Cause, last *race, known int, err error) {
 	var seen []evidence.Addr
 	for level := range widest + 1 {
-		targets := w.scope.targets(level, seen)
+		targets := w.outsideDeadFrames(w.scope.targets(level, seen))
 		if len(targets) == known {
 			continue
 		}
@@ -93,6 +93,21 @@ func (w *work) races() (found []evidence.Cause, last *race, known int, err error
 		seen = r.functions()
 	}
 	return found, last, known, nil
+}
+
+// outsideDeadFrames leaves out targets on stacks if the failing code read a variable of a function that had returned: later calls have the
+// same memory for other variables, so an order of the accesses to it is none of that variable's. What is known to lie in a frame that is
+// there until the end stays.
+func (w *work) outsideDeadFrames(targets []watchtrace.Target) []watchtrace.Target {
+	if !slices.ContainsFunc(w.out.Causes, func(c evidence.Cause) bool {
+		return c.Kind == evidence.CauseBadValue && c.Basis == evidence.BasisLifetime
+	}) {
+		return targets
+	}
+	return slices.DeleteFunc(targets, func(t watchtrace.Target) bool {
+		_, placed := w.stacks.places[t.Name]
+		return !placed && w.Process.Place(t.Addr).Class == evidence.PlaceStack
+	})
 }
 
 // setLater makes leads of what is said of memory that nothing had stored to, where another thread stores there only after it was read, or
