@@ -136,6 +136,12 @@ func (w *work) back(victims []victim, from beginning) error {
 				w.out.Causes = append(w.out.Causes, *found.cause)
 			}
 		}
+		if cause != nil && err == errPart { // what the way is through so far is no beginning; its experiments would use up what is left
+			if !w.conclusion.known(cause) {
+				w.out.Causes = append(w.out.Causes, *cause)
+			}
+			continue
+		}
 		if cause != nil && !w.conclusion.known(cause) {
 			if found != nil && found.at(cause) && cause.Open != evidence.OpenEmpty && cause.Open != evidence.OpenFolded && cause.Open != evidence.OpenInput {
 				cause.Open, c.traced = "", true
