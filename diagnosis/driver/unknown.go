@@ -94,6 +94,8 @@ func (a *advice) next(cut bool) (command, why string) {
 		return "diagnose crash --recording " + ShellQuote(a.failedChild()), "diagnoses the child process that failed last"
 	case d.Interrupted:
 		return a.again(0), "does all of it"
+	case evidence.LimitOf(a.result.Limits, evidence.LimitSchedule) != nil && rec.Manifest.Turns == nil:
+		return "diagnose record --races=turns --repeat 100 --until-fail -- " + commandLine(rec), "records which thread ran when as well, so that its replay needs no search for a schedule"
 	case evidence.LimitOf(d.Coverage.Limits, evidence.LimitTime) != nil:
 		return a.again(max(time.Minute, 4*a.req.Time)), "has more time"
 	case cut:
